@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Readable, Writable } from "node:stream";
+import type { ProcessIdentity } from "../host/process.ts";
+
+/**
+ * Where one attempt of one activation runs. The supervisor is the worker, outside: nothing of ours lives in the
+ * sandbox's pid namespace, where the model could kill it.
+ */
+export interface SandboxProvider {
+  readonly name: SandboxProviderName;
+  /** Runs `true` in the real profile. Never throws: what is missing, and how to fix it, is in the report. */
+  probe(): Promise<SandboxProbe>;
+  /**
+   * Makes the sandbox's directories and records its owner on disk BEFORE anything else, so that a reaper finds it.
+   * Throws RollcallError "sandbox_failed" and leaves nothing behind when it cannot.
+   */
+  create(spec: SandboxSpec): Promise<Sandbox>;
+}
+
+export type SandboxProviderName = "bubblewrap" | "host";
+
+export interface SandboxProbe {
+  ok: boolean;
+  /** e.g. "bubblewrap 0.8.0 (/usr/bin/bwrap), unprivileged uid per activation". */
+  summary: string;
+  /** What to do about it; only when not ok. */
+  fix?: string;
+  /** True when each activation has a uid of its own; false: isolation by mount and pid namespaces only. */
+  uidPerActivation: boolean;
+  /** Which limits are enforced here, e.g. ["pids", "file size"]; the rest is reported as unsupported. */
+  limits: string[];
+}
+
+export interface SandboxSpec {
+  /** Unique, safe as a file name. */
+  id: string;
+  owner: { activation_id: string; attempt: number; process: ProcessIdentity };
+  /** Directory tree with the program to run, mounted read-only; see {@link Sandbox.runtimeDir}. */
+  runtime: SandboxRuntime;
+  limits: SandboxLimits;
+  network: { mode: "shared" };
+  /** Loopback listeners served by the worker; none yet. */
+  listeners: readonly never[];
+}
+
+export interface SandboxRuntime {
+  /** Names the content, e.g. "codex-0.144.4"; a root worker keeps one shared copy per key. Safe as a file name. */
+  key: string;
+  hostDir: string;
+  /** Only these entries of hostDir; absent = the whole tree. */
+  only?: readonly string[];
+}
+
+export interface SandboxLimits {
+  memory_mb?: number;
+  cpus?: number;
+  pids?: number;
+  disk_mb?: number;
+}
+
+export interface Sandbox {
+  readonly id: string;
+  readonly provider: SandboxProviderName;
+  /** Paths as seen by the sandboxed process. */
+  readonly inside: SandboxPaths;
+  /** The same directories as seen by the worker. */
+  readonly outside: SandboxPaths;
+  /** Where {@link SandboxSpec.runtime} is, seen from inside. */
+  readonly runtimeDir: string;
+  /**
+   * Writes one file before exec. `path` is absolute inside, or relative to the workdir; it must lie in the workdir, the home or
+   * CODEX_HOME. Parents are made; owner is the sandbox's user; links are not followed. Throws "bad_path" otherwise.
+   */
+  place(path: string, body: Uint8Array | Readable, mode?: number): Promise<void>;
+  /** Starts one command, without a shell. Its environment is exactly `env`. At most one at a time. */
+  exec(argv: readonly string[], options: SandboxExec): SandboxProcess;
+  usage(): SandboxUsage;
+  /**
+   * Ends every process, removes every directory, checks that both are gone. Idempotent and bounded (about 10 s); never
+   * throws: what could not be removed is in the answer, and the owner record then stays for a reaper.
+   */
+  destroy(): Promise<{ cleanup_error: string | null }>;
+}
+
+export interface SandboxPaths {
+  workdir: string;
+  home: string;
+  codexHome: string;
+  tmp: string;
+}
+
+export interface SandboxExec {
+  env: Readonly<Record<string, string>>;
+  /** Inside path. */
+  cwd: string;
+}
+
+export interface SandboxProcess {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Settles once, never rejects; after every process of the sandbox ended, where the provider can know (bubblewrap). */
+  readonly exited: Promise<SandboxExit>;
+  /**
+   * SIGTERM reaches the command itself (not the sandbox around it), SIGKILL everything. After SIGTERM, SIGKILL follows
+   * by itself when `graceMs` pass. Safe to call again and after the end.
+   */
+  stop(options: { graceMs: number }): void;
+}
+
+export type SandboxExit =
+  /** Died by a signal: `code` null. */
+  | { started: true; code: number | null; signal: NodeJS.Signals | null }
+  /** The command never began: bad mount, missing program, no namespaces. `detail` is the sandbox's own message. */
+  | { started: false; detail: string };
+
+/** What was measured; null = this provider cannot tell. */
+export interface SandboxUsage {
+  wall_ms: number;
+  cpu_ms: number | null;
+  peak_memory_bytes: number | null;
+}
