@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionActivation } from "../contract/activation.ts";
+import type { ActivationResult, Attempt } from "../contract/result.ts";
+
+/** Why a running attempt is told to stop; the reason of its AbortSignal. */
+export type StopReason =
+  /** Somebody asked: the activation ends as cancelled. */
+  | { kind: "cancelled"; mark: CancelMark }
+  /** Another worker may have it by now: stop at once, commit nothing. */
+  | { kind: "lock_lost" }
+  /** This worker ends: hand the activation back, uncharged. */
+  | { kind: "shutdown" };
+
+/** A request to cancel, as stored: who, when (ISO 8601), why. */
+export interface CancelMark {
+  by: string;
+  at: string;
+  reason: string;
+}
+
+/** What the queue hands to the straight line for one claimed activation. */
+export interface Claim {
+  activation: SessionActivation;
+  generation: number;
+  /** ISO 8601, when it was enqueued. */
+  enqueued_at: string;
+  /** Aborted with a {@link StopReason} as its reason. */
+  signal: AbortSignal;
+  ledger: AttemptLedger;
+}
+
+export interface AttemptLedger {
+  /** The next attempt number (never reused) and how many charged attempts went before. Taken at the START of a physical run. */
+  takeAttempt(): Promise<{ attempt: number; charged: number }>;
+  /** Read again right before commit. */
+  cancelMark(): Promise<CancelMark | null>;
+  /** Never throws and never waits; drops what comes faster than the stream takes. Already redacted. */
+  progress(entry: ProgressEntry): void;
+}
+
+/** One line of live progress, at most 2 KB as JSON. */
+export interface ProgressEntry {
+  stage: "starting" | "running" | "collecting" | "ended";
+  attempt: number;
+  /** e.g. "finish (office)", "exec_command", "message". */
+  note?: string;
+}
+
+/** How a claimed activation left the straight line. */
+export type RunEnd =
+  /** result.json exists: made by this run, or found. */
+  | { kind: "ended"; result: ActivationResult }
+  /** attempt.json is saved, the attempt is charged, another may follow. */
+  | { kind: "retry"; attempt: Attempt }
+  /** Nothing was charged; somebody else goes on with it. */
+  | { kind: "handed_back"; reason: StopReason["kind"] };

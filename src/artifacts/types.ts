@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Readable } from "node:stream";
+import type { ActivationResult, Artifact, Attempt } from "../contract/result.ts";
+
+/**
+ * Where evidence, deliverables and the end of each activation are kept. A worker setting (`dir:`), never a wire field;
+ * all workers of one Redis share one store. Everything given to it is already redacted, or byte-identical on purpose.
+ */
+export interface ArtifactStore {
+  /** Names this store; workers of one Redis compare it at start. */
+  readonly id: string;
+  /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there. */
+  put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
+  /** Writes attempt.json, durably; once per attempt. */
+  putAttempt(activationId: string, attempt: Attempt): Promise<void>;
+  /** All saved attempts, oldest first. */
+  readAttempts(activationId: string): Promise<Attempt[]>;
+  /** THE end: creates result.json only if there is none; else answers the one that stands. */
+  commit(result: ActivationResult): Promise<{ committed: boolean; result: ActivationResult }>;
+  /** The committed result of the current generation; null when there is none. */
+  readCommit(activationId: string): Promise<ActivationResult | null>;
+  /** Before a new generation: keeps result.json as result.g<k>.json. Idempotent. */
+  setAside(activationId: string, generation: number): Promise<void>;
+  /** Ids of all activations that have a committed result. */
+  listEnded(): AsyncIterable<string>;
+}
+
+export interface ArtifactFacts {
+  kind: Artifact["kind"];
+  /** Where it was inside the sandbox; null for evidence. */
+  source: string | null;
+  quarantined: boolean;
+}

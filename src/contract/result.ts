@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import { z } from "zod";
+import { failureSchema } from "./failure.ts";
+import { activationIdSchema, episodeIdSchema, rolloutIdSchema, taskIdSchema } from "./identity.ts";
+import { observationBundleSchema } from "./observation.ts";
+import { responseSchema, usageSchema } from "./response.ts";
+
+export const RESULT_SCHEMA = "rollcall.result/1";
+
+/** completed and incomplete are gradable; the others are not. */
+export const statusSchema = z.enum(["completed", "incomplete", "failed", "refused", "cancelled"]);
+export type Status = z.infer<typeof statusSchema>;
+
+/** Why an incomplete activation stopped where it did. */
+export const incompleteCauseSchema = z.enum(["wall_clock", "idle", "max_output_tokens"]);
+export type IncompleteCause = z.infer<typeof incompleteCauseSchema>;
+
+export const causeClassSchema = z.enum(["infrastructure", "grant", "model_provider", "agent", "limit", "cancelled"]);
+export type CauseClass = z.infer<typeof causeClassSchema>;
+
+/** Measured facts that the status and class were decided from. */
+export const evidenceSchema = z.strictObject({
+  turn_started: z.boolean(),
+  turn_completed: z.boolean(),
+  /** Items and usage show that the model answered at least once; null = cannot be told. */
+  model_answered: z.boolean().nullable(),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  /** Measured, never the configured limit. */
+  elapsed_ms: z.number().min(0),
+  reconnects: z.int().min(0),
+  /** Successful calls by tool name. */
+  tools_called: z.record(z.string(), z.int().min(0)),
+  required_tools_missing: z.array(z.string()),
+  cleanup_error: z.string().nullable(),
+});
+export type Evidence = z.infer<typeof evidenceSchema>;
+
+export const timingSchema = z.strictObject({
+  queued_ms: z.number().min(0).nullable(),
+  setup_ms: z.number().min(0),
+  run_ms: z.number().min(0),
+  collect_ms: z.number().min(0),
+});
+export type Timing = z.infer<typeof timingSchema>;
+
+export const workerInfoSchema = z.strictObject({
+  id: z.string(),
+  host: z.string(),
+  version: z.string(),
+  codex_version: z.string().nullable(),
+  sandbox_provider: z.string().nullable(),
+});
+export type WorkerInfo = z.infer<typeof workerInfoSchema>;
+
+export const artifactSchema = z.strictObject({
+  /** Relative to the attempt's directory, forward slashes. */
+  path: z.string(),
+  /** Where it was inside the sandbox; null for evidence the worker made. */
+  source: z.string().nullable(),
+  kind: z.enum(["evidence", "output", "submission"]),
+  bytes: z.int().min(0),
+  sha256: z.string(),
+  uri: z.string(),
+  /** A form of a secret was found in it. */
+  quarantined: z.boolean(),
+});
+export type Artifact = z.infer<typeof artifactSchema>;
+
+/** One physical run of Codex for the activation; attempt.json. */
+export const attemptSchema = z.strictObject({
+  attempt: z.int().min(0),
+  capture_key: z.string(),
+  worker: workerInfoSchema,
+  started_at: z.iso.datetime(),
+  ended_at: z.iso.datetime(),
+  status: statusSchema,
+  /** False: shutdown, pause, lost lock and the like do not count against max_attempts. */
+  charged: z.boolean(),
+  failure: failureSchema.nullable(),
+  observations: observationBundleSchema,
+});
+export type Attempt = z.infer<typeof attemptSchema>;
+
+/** The end of an activation: result.json, a line of results.jsonl, and the job in the results queue. */
+export const resultSchema = z.strictObject({
+  schema: z.literal(RESULT_SCHEMA),
+  activation_id: activationIdSchema,
+  run_id: rolloutIdSchema,
+  generation: z.int().min(0),
+  agent_session_id: z.string().nullable(),
+  /** The attempt that produced it. */
+  episode_id: episodeIdSchema,
+  capture_key: z.string(),
+  task_id: taskIdSchema,
+  status: statusSchema,
+  response: responseSchema.nullable(),
+  failure: failureSchema.nullable(),
+  incomplete_cause: incompleteCauseSchema.nullable(),
+  /** null when completed. */
+  cause_class: causeClassSchema.nullable(),
+  /** null when nothing ran. */
+  evidence: evidenceSchema.nullable(),
+  observations: observationBundleSchema,
+  attempts: z.array(attemptSchema),
+  artifacts: z.array(artifactSchema),
+  usage: usageSchema.nullable(),
+  timing: timingSchema.nullable(),
+  worker: workerInfoSchema.nullable(),
+  ended_at: z.iso.datetime(),
+  metadata: z.record(z.string(), z.string()),
+});
+export type ActivationResult = z.infer<typeof resultSchema>;
