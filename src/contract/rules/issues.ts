@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { z } from "zod";
+import { refusal, type Refusal } from "./refusal.ts";
+
+/** A zod issue in the words of a refusal. `raw` tells a missing field from a wrong one. */
+export function fromIssue(issue: z.core.$ZodIssue, raw: unknown): Refusal[] {
+  const path = pathText(issue.path);
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) =>
+      refusal(
+        "unknown_field",
+        path === "" ? key : `${path}.${key}`,
+        `there is no field ${JSON.stringify(key.slice(0, 80))} here`,
+        "only fields of rollcall.activation/1",
+      ),
+    );
+  }
+  if (issue.code === "invalid_union" && issue.errors.length > 0) {
+    // Report the variant that got furthest: the one with the fewest complaints.
+    const closest = issue.errors.toSorted((a, b) => a.length - b.length)[0]!;
+    return closest.flatMap((inner) => fromIssue({ ...inner, path: [...issue.path, ...inner.path] }, raw));
+  }
+  const missing = issue.code === "invalid_type" && valueAt(raw, issue.path) === undefined;
+  return [refusal(missing ? "missing_field" : "invalid_field", path, missing ? "it is missing" : issue.message, accepts(issue))];
+}
+
+function accepts(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.expected;
+    case "invalid_value":
+      return issue.values.map((value) => JSON.stringify(value)).join(" or ");
+    case "too_small":
+      return `${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}`;
+    case "too_big":
+      return `${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}`;
+    case "invalid_format":
+      return issue.pattern === undefined ? issue.format : `text that matches ${issue.pattern}`;
+    default:
+      return "see schemas/activation.json";
+  }
+}
+
+function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
+  let value = raw;
+  for (const key of path) {
+    if (value === null || typeof value !== "object") return undefined;
+    value = (value as Record<PropertyKey, unknown>)[key];
+  }
+  return value;
+}
+
+/** ["tool_grants", 0, "connection"] -> "tool_grants[0].connection" */
+function pathText(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`),
+    "",
+  );
+}
