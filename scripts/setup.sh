@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything a fresh clone needs: npm packages as locked, a Redis (or Valkey) server, the build. Safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+
+node -e 'const [a,b]=process.versions.node.split(".").map(Number); if (a<20||(a===20&&b<19)) { console.error(`setup: Node ${process.versions.node} is too old: Rollcall needs 20.19 or newer`); process.exit(1); }'
+
+# The lock file's digest is kept beside what was installed, so that an unchanged tree is not installed again.
+stamp=node_modules/.rollcall-lock
+lock=$(node -e 'console.log(require("crypto").createHash("sha256").update(require("fs").readFileSync("package-lock.json")).digest("hex"))')
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$lock" ]; then
+  say "installing npm packages (about 1 GB: two Codex versions)"
+  npm ci
+  printf '%s' "$lock" >"$stamp"
+fi
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
+}
+
+install_redis() {
+  if command -v apt-get >/dev/null; then
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+      # The package would start a server of its own; a policy file keeps it from doing so.
+      as_root sh -c '[ -e /usr/sbin/policy-rc.d ] || { printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d; touch /usr/sbin/policy-rc.d.rollcall; }
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server >/dev/null; status=$?
+        if [ -e /usr/sbin/policy-rc.d.rollcall ]; then rm -f /usr/sbin/policy-rc.d /usr/sbin/policy-rc.d.rollcall; fi; exit $status'
+  elif command -v dnf >/dev/null; then as_root dnf install -y -q valkey || as_root dnf install -y -q redis
+  elif command -v apk >/dev/null; then as_root apk add -q valkey || as_root apk add -q redis
+  elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed valkey
+  elif command -v zypper >/dev/null; then as_root zypper -nq install redis
+  elif command -v brew >/dev/null; then brew install -q redis
+  else return 1
+  fi
+}
+
+if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
+  say "no redis-server and no valkey-server on PATH: installing one through the system's package manager"
+  install_redis || {
+    say "could not install it (not root, no password-less sudo, or no known package manager)."
+    say "install redis-server or valkey-server by hand (Debian, Ubuntu: sudo apt-get install redis-server), or set REDIS_URL"
+    exit 1
+  }
+fi
+
+if [ ! -f dist/src/cli/main.js ] || [ -n "$(find src workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then
+  say "building"
+  rm -rf dist
+  npm run --silent build
+fi
