@@ -16,7 +16,7 @@ export interface TestRedisOptions {
   appendonly?: boolean;
   /** Listen on TCP, on a free loopback port, instead of a unix socket; `password` becomes requirepass. */
   tcp?: { password?: string };
-  /** More command line options, e.g. ["--user", "default on nopass ~* &* +@all -config"] where CONFIG is forbidden. */
+  /** More command line options, e.g. "--user default on nopass ~* &* +@all -config".split(" ") where CONFIG is forbidden. */
   args?: readonly string[];
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Redis } from "ioredis";
+import { messageOf, RollcallError } from "../errors.ts";
+import { describeRedis, redisOptions, type RedisTarget } from "./connect.ts";
+
+/** What a Redis turned out to be; goes into the run's manifest. */
+export interface RedisCheck {
+  /** As Redis reports it, e.g. "7.0.15"; null when INFO does not say. */
+  readonly version: string | null;
+  /** null when INFO does not say. */
+  readonly eviction_policy: string | null;
+  /** null when INFO does not say. */
+  readonly append_only: boolean | null;
+  /** One sentence each, with what to do. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Whether this Redis keeps what it is given. An evicting one loses jobs and results in silence, so it is refused.
+ * Everything is read from INFO, which works where CONFIG is forbidden.
+ * @param options.allowEviction turns that refusal into a warning, which the caller records
+ * @throws RollcallError redis_eviction_policy
+ */
+export async function checkRedis(redis: Redis, target: RedisTarget, options: { allowEviction: boolean }): Promise<RedisCheck> {
+  const info = await readInfo(redis);
+  const policy = info.get("maxmemory_policy") ?? null;
+  const appendOnly = info.has("aof_enabled") ? info.get("aof_enabled") === "1" : null;
+  const warnings: string[] = [];
+
+  if (policy === null) {
+    warnings.push(
+      `the Redis at ${describeRedis(target)} does not say its eviction policy. It must be noeviction; to verify: \`${redisCli(target)} CONFIG GET maxmemory-policy\`, or the provider's settings page`,
+    );
+  } else if (policy !== "noeviction") {
+    const problem =
+      `the Redis at ${describeRedis(target)} evicts keys when memory is short (maxmemory-policy ${policy}): queued activations and results would vanish. ` +
+      `Set it now: \`${redisCli(target)} CONFIG SET maxmemory-policy noeviction\`, and for good: the line \`maxmemory-policy noeviction\` in redis.conf (or the provider's parameter of that name)`;
+    if (!options.allowEviction) throw new RollcallError("redis_eviction_policy", problem);
+    warnings.push(`${problem}. Allowed by setting`);
+  }
+  if (appendOnly === false) {
+    warnings.push(
+      `the Redis at ${describeRedis(target)} keeps no append-only file: what is queued is lost when it stops. \`${redisCli(target)} CONFIG SET appendonly yes\`, and \`appendonly yes\` in redis.conf`,
+    );
+  }
+  return { version: info.get("redis_version") ?? null, eviction_policy: policy, append_only: appendOnly, warnings };
+}
+
+/**
+ * Refuses a TCP Redis that anybody on this host's network may use, which includes every sandbox that shares it. Asked
+ * on a connection of its own, without credentials: a password in our URL does not mean that Redis wants one.
+ * @throws RollcallError redis_without_password, redis_unreachable (within 5 s)
+ */
+export async function requireRedisPassword(target: RedisTarget): Promise<void> {
+  if (target.kind === "socket") return; // guarded by the file's permissions; not in the sandboxes' file system
+  const { username: _username, password: _password, ...anonymous } = redisOptions(target, "fail_fast");
+  const redis = new Redis({
+    ...anonymous,
+    protocol: 2, // 3 would begin with HELLO, which is refused before PING can be
+    lazyConnect: true,
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    db: 0, // no SELECT
+    connectTimeout: 5_000,
+    commandTimeout: 5_000,
+    retryStrategy: () => null,
+  });
+  let connectionError: Error | null = null;
+  redis.on("error", (error: Error) => (connectionError = error));
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (error) {
+    if (isReplyError(error)) return; // NOAUTH, NOPERM, or DENIED (protected mode)
+    throw new RollcallError(
+      "redis_unreachable",
+      `no answer from the Redis at ${describeRedis(target)}: ${messageOf(connectionError ?? error)}`,
+    );
+  } finally {
+    redis.disconnect();
+  }
+  throw new RollcallError(
+    "redis_without_password",
+    `the Redis at ${describeRedis(target)} answers without a password, and the sandboxes share this host's network: the model could read and change the queue. ` +
+      "Set `requirepass` in redis.conf (or an ACL without an open default user) and put the password into the URL: redis://:PASSWORD@host",
+  );
+}
+
+async function readInfo(redis: Redis): Promise<Map<string, string>> {
+  let text: string;
+  try {
+    text = await redis.info();
+  } catch (error) {
+    if (isReplyError(error)) return new Map(); // INFO forbidden as well
+    throw error;
+  }
+  const lines = text.split(/\r?\n/).map((line): [string, string] => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, Math.max(colon, 0)), line.slice(colon + 1)];
+  });
+  return new Map(lines);
+}
+
+/** The command line that reaches this Redis, without its password (redis-cli takes that from REDISCLI_AUTH). */
+function redisCli(target: RedisTarget): string {
+  return target.kind === "socket" ? `redis-cli -s ${target.path}` : `redis-cli -u ${describeRedis(target)}`;
+}
+
+/** An answer of Redis, as opposed to a connection that failed. */
+function isReplyError(error: unknown): boolean {
+  return error instanceof Error && error.name === "ReplyError";
+}
