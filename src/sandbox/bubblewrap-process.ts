@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawn, type ChildProcess } from "node:child_process";
+import { constants } from "node:os";
+import { createInterface } from "node:readline";
+import { once } from "node:events";
+import { Transform, type Readable, type Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../errors.ts";
+import { processIdentity, type ProcessIdentity } from "../host/process.ts";
+import { BWRAP_FDS, GROUP, PASSWD } from "./bubblewrap-profile.ts";
+import type { FileOwner } from "./directories.ts";
+import { failedLaunch, spawnError } from "./failed-launch.ts";
+import { inheritableDescriptors, maskInherited } from "./inherited-descriptors.ts";
+import { childrenOf, factsOf, sendSignal, waitUntilDead } from "./processes.ts";
+import type { SandboxExit, SandboxProcess } from "./types.ts";
+
+const DETAIL_BYTES = 2000;
+const NAMESPACE_END_MS = 10_000;
+
+export interface BubblewrapLaunch {
+  /** bwrap itself, perhaps with prlimit before it, ending in `--` and the command. */
+  words: readonly string[];
+  /** Host directory in which `words` are to be understood. */
+  cwd: string;
+  /** bwrap's options, passed where no process list shows them. */
+  options: readonly string[];
+  /** bwrap never runs as root: sandbox uid 1000 would be root outside. Null = the worker is not root. */
+  user: FileOwner;
+  /** Called with the host pid of the sandbox's pid 1, once there is one. */
+  onStart: (pid: number) => void;
+}
+
+/** Runs one command in bubblewrap. Never throws: what goes wrong is a launch failure in `exited`. */
+export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
+  const [file = "", ...args] = launch.words;
+  let child: ChildProcess;
+  try {
+    child = spawn(file, args, {
+      cwd: launch.cwd,
+      env: {}, // pid 1 of the sandbox is bwrap, and its environment can be read inside
+      stdio: maskInherited(
+        Array.from({ length: 7 }, () => "pipe" as const),
+        inheritableDescriptors(),
+      ),
+      ...launch.user,
+    });
+  } catch (error) {
+    return failedLaunch(messageOf(error)); // e.g. EINVAL: a uid that does not exist in this user namespace
+  }
+  if (child.pid === undefined) return failedLaunch(spawnError(child));
+  return new RunningBubblewrap(child, launch);
+}
+
+class RunningBubblewrap implements SandboxProcess {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exited: Promise<SandboxExit>;
+  readonly #child: ChildProcess;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #pid1: ProcessIdentity | null = null;
+  #exitCode: number | null = null;
+  #stderrHead = "";
+  #ended = false;
+  #terminating = false;
+
+  constructor(child: ChildProcess, launch: BubblewrapLaunch) {
+    this.#child = child;
+    this.stdin = child.stdin as Writable;
+    this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
+    this.stdout = child.stdout as Readable;
+    this.stderr = this.#keepHead(child.stderr as Readable);
+    send(child, BWRAP_FDS.args, launch.options.map((option) => `${option}\0`).join(""));
+    send(child, BWRAP_FDS.passwd, PASSWD);
+    send(child, BWRAP_FDS.group, GROUP);
+    this.exited = this.#run(this.#readStatus(launch.onStart).catch(() => undefined));
+  }
+
+  stop({ graceMs }: { graceMs: number }): void {
+    if (this.#ended) return;
+    if (graceMs <= 0) return this.#kill();
+    this.#timers.add(setTimeout(() => this.#kill(), graceMs));
+    if (!this.#terminating) void this.#terminate();
+  }
+
+  /** A signal to bwrap would be SIGKILL for all; so it goes to the command, which may not have begun yet. */
+  async #terminate(): Promise<void> {
+    this.#terminating = true;
+    while (!this.#ended) {
+      const pid = this.#pid1 === null ? null : commandIn(this.#pid1.pid);
+      if (pid !== null && sendSignal(pid, "SIGTERM")) return;
+      await sleep(20);
+    }
+  }
+
+  #kill(): void {
+    this.#notePid1(childrenOf(this.#child.pid as number)[0]); // so that its end can be awaited even if never reported
+    this.#child.kill("SIGKILL"); // and the kernel kills pid 1, and with it the namespace
+  }
+
+  #notePid1(pid: number | undefined): void {
+    if (pid !== undefined) this.#pid1 ??= processIdentity(pid);
+  }
+
+  async #run(statusRead: Promise<void>): Promise<SandboxExit> {
+    const outcome = await new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+      this.#child.once("exit", (code, signal) => resolve({ code, signal }));
+    });
+    await statusRead;
+    // bwrap ends at once when the command does; what the command left behind dies just after, with pid 1.
+    if (this.#pid1 !== null) await waitUntilDead(this.#pid1, NAMESPACE_END_MS);
+    this.#ended = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
+    if (outcome.signal !== null && this.#pid1 !== null) return { started: true, code: null, signal: outcome.signal };
+    return { started: false, detail: await this.#launchFailure(outcome.code, outcome.signal) };
+  }
+
+  /** {"child-pid": N, ...} when the sandbox is there; {"exit-code": N} when the command ran and ended. */
+  async #readStatus(onStart: (pid: number) => void): Promise<void> {
+    const input = this.#child.stdio[BWRAP_FDS.status] as Readable;
+    for await (const line of createInterface({ input })) {
+      const status = parseStatus(line);
+      if (status["child-pid"] !== undefined) {
+        this.#notePid1(status["child-pid"]);
+        onStart(status["child-pid"]);
+      }
+      this.#exitCode = status["exit-code"] ?? this.#exitCode;
+    }
+  }
+
+  #keepHead(stderr: Readable): Readable {
+    const keep = (chunk: Buffer): void => {
+      if (this.#stderrHead.length < DETAIL_BYTES) this.#stderrHead += chunk.toString("latin1");
+    };
+    const head = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        keep(chunk);
+        done(null, chunk);
+      },
+    });
+    return stderr.pipe(head);
+  }
+
+  async #launchFailure(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
+    const ended = once(this.#child, "close").catch(() => undefined);
+    await Promise.race([ended, sleep(500)]); // its message may still be on the way
+    return this.#stderrHead.slice(0, DETAIL_BYTES).trim() || `bubblewrap ended before the command began (${signal ?? `exit code ${code}`})`;
+  }
+}
+
+/** The command is the first process that pid 1 made, so it has the lowest number inside; others are orphans. */
+function commandIn(pid1: number): number | null {
+  const children = childrenOf(pid1)
+    .map(factsOf)
+    .filter((facts) => facts !== null);
+  return children.toSorted((a, b) => a.innerPid - b.innerPid)[0]?.pid ?? null;
+}
+
+/** bwrap reports death by signal N as exit code 128 + N, as a shell does. */
+function exitOf(code: number): { code: number | null; signal: NodeJS.Signals | null } {
+  const names = Object.entries(constants.signals) as [NodeJS.Signals, number][];
+  const signal = names.find(([, number]) => code === 128 + number)?.[0];
+  return signal === undefined ? { code, signal: null } : { code: null, signal };
+}
+
+function parseStatus(line: string): { "child-pid"?: number; "exit-code"?: number } {
+  try {
+    return JSON.parse(line) as { "child-pid"?: number; "exit-code"?: number };
+  } catch {
+    return {}; // an empty line, or one cut off when bwrap was killed
+  }
+}
+
+function send(child: ChildProcess, fd: number, text: string): void {
+  const pipe = child.stdio[fd] as Writable;
+  pipe.on("error", () => undefined); // bwrap ended first; its exit says so
+  pipe.end(text);
+}

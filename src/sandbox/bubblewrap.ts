@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { basename, dirname, join } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { RollcallError } from "../errors.ts";
+import { inspectBubblewrap, missingOptions, reachableBubblewrap, type BubblewrapBinary } from "./bubblewrap-binary.ts";
+import { probeBubblewrap } from "./bubblewrap-probe.ts";
+import { startBubblewrap } from "./bubblewrap-process.ts";
+import { BWRAP_FDS, bubblewrapArguments, INSIDE, INSIDE_RUNTIME } from "./bubblewrap-profile.ts";
+import { OneSandbox } from "./one-sandbox.ts";
+import { recordsDir } from "./owner-record.ts";
+import { killUntilGone, processesOfUid } from "./processes.ts";
+import { limitArguments } from "./resource-limits.ts";
+import { publishRuntime } from "./runtime-copy.ts";
+import { prepareSharedRoot, type SharedRoot } from "./shared-root.ts";
+import { openSpace, sandboxFailed, type Space } from "./space.ts";
+import type { Sandbox, SandboxProvider, SandboxRuntime, SandboxSpec } from "./types.ts";
+import { DEFAULT_UID_RANGE, leaseUid, type UidRange } from "./uid-pool.ts";
+
+const END_MS = 5000;
+
+export interface BubblewrapOptions {
+  /** The worker's own directory, for owner records. */
+  stateDir: string;
+  /** The bwrap to use, from {@link findBubblewrap}; null: none was found, which probe() then explains. */
+  bwrapPath: string | null;
+  /**
+   * Only for a root worker: directory shared by all of them, every parent of it open to other users; holds the
+   * runtimes, the uid locks and, since stateDir may lie under a closed home, the sandboxes' directories.
+   */
+  runtimeRoot?: string;
+  uidRange?: UidRange;
+}
+
+/** What a provider finds out once, at its first sandbox. */
+export interface BubblewrapHost {
+  binary: BubblewrapBinary;
+  /** Path of the bwrap that is started. */
+  command: string;
+  /** Null = the worker is not root: one uid for all, isolated by mount and pid namespaces only. */
+  shared: SharedRoot | null;
+  disableUserns: boolean;
+}
+
+/**
+ * Sandboxes of Linux namespaces, by bubblewrap. Only from the main thread of a process: a sandbox dies with the
+ * THREAD that started it. The network is the host's, with its loopback and its abstract sockets.
+ */
+export function createBubblewrapProvider(options: BubblewrapOptions): SandboxProvider {
+  let host: Promise<BubblewrapHost> | null = null;
+  const prepare = (): Promise<BubblewrapHost> => {
+    host ??= prepareHost(options).catch((error: unknown) => {
+      host = null; // may be mended meanwhile
+      throw error;
+    });
+    return host;
+  };
+  const create = async (spec: SandboxSpec): Promise<Sandbox> => {
+    try {
+      return await createSandbox(await prepare(), options, spec);
+    } catch (error) {
+      throw sandboxFailed(spec.id, error);
+    }
+  };
+  return { name: "bubblewrap", create, probe: () => probeBubblewrap(prepare, create) };
+}
+
+async function prepareHost({ bwrapPath, runtimeRoot = "/var/lib/rollcall" }: BubblewrapOptions): Promise<BubblewrapHost> {
+  if (bwrapPath === null)
+    throw new RollcallError("sandbox_failed", "no usable bubblewrap was found: install the package bubblewrap (0.6 or newer)");
+  const binary = await inspectBubblewrap(bwrapPath);
+  const missing = missingOptions(binary);
+  if (missing.length > 0)
+    throw new RollcallError("sandbox_failed", `${bwrapPath} (${binary.version}) is too old: it lacks ${missing.join(", ")}`);
+  const shared = process.getuid?.() === 0 ? await prepareSharedRoot(runtimeRoot) : null;
+  const command = shared === null ? bwrapPath : await reachableBubblewrap(bwrapPath, shared.runtimes);
+  return { binary, command, shared, disableUserns: binary.options.has("--disable-userns") };
+}
+
+async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, spec: SandboxSpec): Promise<Sandbox> {
+  const { stateDir, uidRange = DEFAULT_UID_RANGE } = options;
+  const parent = host.shared?.sandboxes ?? recordsDir(stateDir);
+  if (host.shared === null) await mkdir(parent, { recursive: true, mode: 0o700 });
+  const lease = host.shared === null ? null : await leaseUid(host.shared.uids, uidRange);
+  const space = await openSpace({ stateDir, parent, provider: "bubblewrap", spec, lease });
+  try {
+    const limits = limitArguments(spec.limits, lease !== null);
+    const runtime = await runtimeBinds(spec.runtime, host.shared);
+    return new OneSandbox({
+      id: spec.id,
+      provider: "bubblewrap",
+      space,
+      inside: INSIDE,
+      runtimeDir: INSIDE_RUNTIME,
+      launch: (argv, { env, cwd }, onStart) =>
+        startBubblewrap({
+          words: [...limits, `./${basename(host.command)}`, "--args", String(BWRAP_FDS.args), "--", ...argv],
+          cwd: dirname(host.command), // so that bwrap's path is not among its words, which can be read inside
+          options: bubblewrapArguments({ outside: space.paths, runtime, env, cwd, disableUserns: host.disableUserns }),
+          user: space.owner,
+          onStart,
+        }),
+      endStragglers: () => endStragglers(space),
+    });
+  } catch (error) {
+    await space.close();
+    throw error;
+  }
+}
+
+/** Pairs of outside and inside path. */
+async function runtimeBinds(runtime: SandboxRuntime, shared: SharedRoot | null): Promise<[string, string][]> {
+  if (runtime.only?.length === 0) return [];
+  const from = shared === null ? runtime.hostDir : await publishRuntime(shared.runtimes, runtime);
+  if (runtime.only === undefined) return [[from, INSIDE_RUNTIME]];
+  return runtime.only.map((name) => [join(from, name), join(INSIDE_RUNTIME, name)]);
+}
+
+/** Whatever runs under a uid that only this sandbox has is a part of it. Under the worker's own uid, bwrap must do. */
+async function endStragglers({ owner }: Space): Promise<string | null> {
+  if (owner === null || (await killUntilGone(() => processesOfUid(owner.uid), END_MS))) return null;
+  return `processes of uid ${owner.uid} did not end`;
+}

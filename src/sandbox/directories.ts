@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { execFile } from "node:child_process";
+import { chown, lstat, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { hasErrno, messageOf } from "../errors.ts";
+import type { SandboxPaths } from "./types.ts";
+
+const run = promisify(execFile);
+const REMOVE_TIMEOUT_MS = 10_000;
+
+/** A uid and gid that files are given to; null keeps the worker's own. */
+export type FileOwner = { uid: number; gid: number } | null;
+
+/** Where things lie in a sandbox's directory. CODEX_HOME is inside the home, as it is for a person. */
+export function pathsIn(directory: string): SandboxPaths {
+  const home = join(directory, "home");
+  return { workdir: join(directory, "work"), home, codexHome: join(home, ".codex"), tmp: join(directory, "tmp") };
+}
+
+/**
+ * Makes the directory of one sandbox, private to `owner`. Its parent must exist and be traversable by that owner.
+ * Throws EEXIST when the directory is there already, which then is not ours to remove.
+ */
+export async function makeSandboxDirectory(directory: string, owner: FileOwner): Promise<void> {
+  await mkdir(directory, { mode: 0o700 });
+  const { workdir, home, codexHome, tmp } = pathsIn(directory);
+  for (const path of [workdir, home, codexHome, tmp]) {
+    await mkdir(path, { mode: 0o700 });
+    if (owner !== null) await chown(path, owner.uid, owner.gid);
+  }
+  if (owner !== null) await chown(directory, owner.uid, owner.gid);
+}
+
+/**
+ * Gives an unprivileged worker back the right to read and to list what the sandboxed program left, whatever modes it
+ * set. Links are not followed. find(1) because a hostile tree can be deeper than a path may be long.
+ */
+export async function restoreAccess(directory: string): Promise<void> {
+  const directories = ["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"];
+  const files = ["-type", "f", "!", "-perm", "-400", "-exec", "chmod", "u+r", "{}", "+"];
+  await run("/usr/bin/find", [directory, ...directories, "-o", ...files], {
+    env: { PATH: "/usr/bin:/bin" },
+    timeout: REMOVE_TIMEOUT_MS,
+  });
+}
+
+/**
+ * Removes a tree that a hostile program filled, and looks whether it is gone; the reason when it is not. rm(1) walks
+ * by directory descriptors: neither a link put in its way nor an endless depth leads it astray.
+ */
+export async function removeTree(directory: string): Promise<string | null> {
+  try {
+    if (process.getuid?.() !== 0) await restoreAccess(directory).catch(() => undefined); // then rm says why
+    await run("/bin/rm", ["-rf", "--", directory], { env: {}, timeout: REMOVE_TIMEOUT_MS });
+    await lstat(directory);
+    return `${directory} is still there`;
+  } catch (error) {
+    return hasErrno(error, "ENOENT") ? null : `${directory} could not be removed: ${messageOf(error).slice(0, 500)}`;
+  }
+}

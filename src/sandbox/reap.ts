@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdir } from "node:fs/promises";
+import { basename, isAbsolute, join } from "node:path";
+import { isAlive } from "../host/process.ts";
+import { takeLockFile } from "../host/lock-file.ts";
+import { removeTree } from "./directories.ts";
+import { endHostProcesses } from "./host-process.ts";
+import { listOwnerRecords, recordsDir, removeOwnerRecord, type OwnerRecord } from "./owner-record.ts";
+import { killUntilGone, processesOfUid } from "./processes.ts";
+
+const END_MS = 5000;
+
+export interface ReapedSandbox {
+  record: OwnerRecord;
+  /** Null = nothing of it is left. Otherwise its record stays for the next time. */
+  error: string | null;
+}
+
+/**
+ * Ends and removes the sandboxes recorded under `stateDir` whose owner process is dead; a living owner's are never
+ * touched. One reaper at a time: while another one is at work the answer is empty. Owners of another host count as
+ * alive.
+ */
+export async function reapDead(stateDir: string): Promise<ReapedSandbox[]> {
+  await mkdir(recordsDir(stateDir), { recursive: true, mode: 0o700 });
+  const lock = await takeLockFile(join(recordsDir(stateDir), ".reaping"));
+  if (!lock.held) return [];
+  try {
+    const reaped: ReapedSandbox[] = [];
+    for (const record of await listOwnerRecords(stateDir)) {
+      if (!isAlive(record.owner.process)) reaped.push({ record, error: await reap(stateDir, record) });
+    }
+    return reaped;
+  } finally {
+    await lock.release();
+  }
+}
+
+async function reap(stateDir: string, record: OwnerRecord): Promise<string | null> {
+  const { id, directory, uid } = record;
+  if (!isAbsolute(directory) || basename(directory) !== `${id}.d`)
+    return `its record names ${directory}, which is not a sandbox's directory`;
+  const ended = uid === null ? await endMarked(record) : await endUid(uid);
+  const error = ended ? await removeTree(directory) : "its processes did not end";
+  if (error === null) await removeOwnerRecord(stateDir, id);
+  return error;
+}
+
+/** bwrap dies with its owner; the host provider's commands do not. */
+async function endMarked({ id, provider }: OwnerRecord): Promise<boolean> {
+  return provider === "bubblewrap" || endHostProcesses(id, null);
+}
+
+/** Only the holder of a uid's lock may kill under it: since its owner died, the uid may serve another sandbox. */
+async function endUid({ number, lock }: { number: number; lock: string }): Promise<boolean> {
+  const attempt = await takeLockFile(lock);
+  if (!attempt.held) return true;
+  const gone = await killUntilGone(() => processesOfUid(number), END_MS);
+  await attempt.release();
+  return gone;
+}
