@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import { canonicalise } from "./canonical.ts";
+
+/** A value that must not be shown. `name` is the header's or variable's name, where there is one. */
+export type SecretInput = { value: string; name?: string };
+
+/** One form of a secret, as canonical bytes. Depths count bytes of it. */
+export type Pattern = {
+  readonly bytes: Uint8Array;
+  /** Depths at which the form is complete. */
+  readonly fullAt: readonly number[];
+  /** From this depth on a prefix is replaced wherever it stands. */
+  readonly acceptFrom: number;
+  /** From this depth on a prefix is replaced at the end of a line. */
+  readonly lineFrom: number;
+  /** Shortest end of the form that is replaced where a window begins in its middle. */
+  readonly endFrom: number;
+};
+
+/** A prefix of this many characters, or of half the form, is replaced wherever it stands. */
+const PREFIX_CHARS = 12;
+/** Values and unproven prefixes below this many characters are too common in ordinary text. */
+const MIN_CHARS = 4;
+/** Shorter values have no base64 forms: a few base64 characters occur by chance. */
+const MIN_BASE64_BYTES = 6;
+
+const SCHEME = /^(?:bearer|basic|token|digest|negotiate|apikey|api-key|key|jwt|oauth)[ \t]+(?=\S)/i;
+const AUTHORIZATION_SCHEME = /^[!#$%&'*+.^_`|~\w-]+[ \t]+(?=\S)/;
+
+function schemeLength({ value, name }: SecretInput): number {
+  const scheme = name !== undefined && /authorization$/i.test(name) ? AUTHORIZATION_SCHEME : SCHEME;
+  return scheme.exec(value)?.[0].length ?? 0;
+}
+
+/**
+ * The secrets inside a secret: the value as sent (Codex trims header values), X of "Bearer X", the user and password
+ * that "Basic X" encodes, each cookie of a Cookie header. Values that are empty or white space are left out.
+ */
+export function secretsWithin(input: SecretInput): SecretInput[] {
+  const trimmed = { ...input, value: input.value.trim() };
+  const found = [input, trimmed];
+  const scheme = schemeLength(trimmed);
+  if (scheme > 0) {
+    const credentials = trimmed.value.slice(scheme);
+    found.push({ value: credentials });
+    if (/^basic/i.test(trimmed.value)) {
+      const decoded = Buffer.from(credentials, "base64").toString();
+      if (/^[^:\ufffd]*:[^\ufffd]{4,}$/.test(decoded)) {
+        found.push({ value: decoded }, { value: decoded.slice(decoded.indexOf(":") + 1) });
+      }
+    }
+  }
+  if (/^(?:set-)?cookie$/i.test(input.name ?? "")) {
+    for (const pair of trimmed.value.split(";")) {
+      const value = pair.slice(pair.indexOf("=") + 1).trim();
+      if (value.length >= MIN_CHARS) found.push({ value });
+    }
+  }
+  return found.filter(({ value }) => value.trim() !== "");
+}
+
+/** How many of the first bytes make up `chars` characters of UTF-8. */
+function bytesOfChars(bytes: Uint8Array, chars: number): number {
+  let seen = 0;
+  for (let index = 0; index < bytes.length; index++) {
+    const begins = (bytes[index]! & 0xc0) !== 0x80;
+    if (begins && seen++ === chars) return index;
+  }
+  return bytes.length;
+}
+
+function countChars(bytes: Uint8Array): number {
+  return bytes.reduce((count, byte) => count + ((byte & 0xc0) === 0x80 ? 0 : 1), 0);
+}
+
+/** `publicChars`: first characters that are no secret, such as "Bearer "; they do not count towards a prefix's length. */
+function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], endFrom = 1): Pattern {
+  const secretChars = countChars(bytes) - publicChars;
+  const accepted = Math.min(PREFIX_CHARS, Math.max(MIN_CHARS, Math.ceil(secretChars / 2)));
+  return {
+    bytes,
+    fullAt,
+    acceptFrom: bytesOfChars(bytes, publicChars + accepted),
+    lineFrom: bytesOfChars(bytes, publicChars + MIN_CHARS),
+    endFrom,
+  };
+}
+
+/**
+ * The base64 of anything that contains the value: what of it does not depend on the bytes before (0, 1 or 2 of them in
+ * the first group), and complete when the value ends there or when other bytes follow. So `user:value` is found for
+ * every user.
+ */
+function base64Patterns(value: Buffer): Pattern[] {
+  if (value.length < MIN_BASE64_BYTES) return [];
+  const patterns: Pattern[] = [];
+  for (const before of [0, 1, 2]) {
+    const encoded = Buffer.concat([Buffer.alloc(before), value]).toString("base64");
+    const from = [0, 2, 3][before]!;
+    const stable = Math.floor(((before + value.length) * 8) / 6);
+    const standard = encoded.slice(from);
+    const fullAt = [stable - from, standard.replace(/=+$/, "").length, standard.length];
+    const urlSafe = standard.replaceAll("+", "-").replaceAll("/", "_");
+    for (const text of new Set([standard, urlSafe])) patterns.push(patternOf(Buffer.from(text), 0, fullAt, MIN_CHARS));
+  }
+  return patterns;
+}
+
+/**
+ * The forms of one secret that are looked for in text. What escapes add to them is undone by the canonical reading,
+ * except where an escape sign directly before the value swallows its first characters: those are forms of their own.
+ */
+function longPatterns(input: SecretInput): Pattern[] {
+  const { value } = input;
+  const read = (text: string): Uint8Array => canonicalise(Buffer.from(text)).bytes;
+  const plain = read(value);
+  const forms = [plain];
+  const afterBackslash = read(`\\${value}`);
+  if (!Buffer.from(plain).equals(afterBackslash)) forms.push(afterBackslash);
+  const afterPercent = read(`%${value}`);
+  if (afterPercent.length <= plain.length) forms.push(afterPercent);
+  if (value.includes(" ")) forms.push(read(value.replaceAll(" ", "+")));
+  const scheme = schemeLength(input);
+  return [...forms.map((bytes) => patternOf(bytes, scheme)), ...base64Patterns(Buffer.from(value))];
+}
+
+/**
+ * The patterns of one secret. Values of 1 to 3 characters, and those of which fewer than 4 are left when their escapes
+ * are read (`\\\\n`), are `short`: found whole and as written only, and in structured data only as whole strings.
+ */
+export function patternsOf(input: SecretInput): { short: boolean; patterns: Pattern[] } {
+  const raw = Buffer.from(input.value);
+  const { bytes } = canonicalise(raw);
+  if (countChars(bytes) >= MIN_CHARS) return { short: false, patterns: longPatterns(input) };
+  const asWritten = raw.equals(bytes) && bytes.length > 0;
+  const never = bytes.length + 1;
+  const whole = { bytes, fullAt: [bytes.length], acceptFrom: bytes.length, lineFrom: never, endFrom: never };
+  return { short: true, patterns: asWritten ? [whole] : [] };
+}

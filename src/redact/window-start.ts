@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Automaton } from "./automaton.ts";
+import { canonicalise, readCutMarker } from "./canonical.ts";
+
+/** What may be left of an escape or a character that the beginning of the window cut: `0e9`, `{1f600}`, `9`, bytes. */
+const CUT_ESCAPE = /^(?:[ux]?\{?[0-9a-f]{1,6}\}?|\}|[\x80-\xbf]{1,3}|(?:\xef\xbf\xbd){1,3})$/i;
+const MAX_CUT_ESCAPE = 9;
+/** After such a rest at least this much of a form must follow, or any hex digit would be taken for one. */
+const MIN_AFTER_CUT_ESCAPE = 4;
+
+/**
+ * A window that begins in the middle of a form: how many of its first bytes belong to that form, or 0. The echoed rest
+ * of a form counts from its first byte; a piece that does not reach the form's end counts where the next cut follows
+ * it, or when it is as long as a prefix that is replaced anywhere.
+ */
+export function endOfBegunForm(automaton: Automaton, window: Buffer, endsAtCut: boolean): number {
+  let longest = 0;
+  for (let skipped = 0; skipped <= Math.min(MAX_CUT_ESCAPE, window.length); skipped++) {
+    if (skipped > 0 && !CUT_ESCAPE.test(window.toString("latin1", 0, skipped))) continue;
+    const text = canonicalise(window.subarray(skipped), { maxBytes: automaton.maxDepth, endsAtCut });
+    const end = longestPiece(automaton, text, window.subarray(skipped), endsAtCut, skipped > 0 ? MIN_AFTER_CUT_ESCAPE : 1);
+    if (end > 0) longest = Math.max(longest, skipped + end);
+  }
+  return longest;
+}
+
+function longestPiece(
+  { patterns }: Automaton,
+  text: ReturnType<typeof canonicalise>,
+  window: Uint8Array,
+  endsAtCut: boolean,
+  atLeast: number,
+): number {
+  if (text.bytes.length === 0) return 0;
+  const borders = bordersOf(text.bytes);
+  const isCut = (end: number): boolean =>
+    end === window.length ? endsAtCut : readCutMarker(window, end, window.length) > 0;
+  let longest = 0;
+  for (const { bytes, acceptFrom, endFrom } of patterns) {
+    // Knuth-Morris-Pratt with the roles exchanged: which beginnings of the window occur in the form, and at its end.
+    let matched = 0;
+    let most = 0;
+    for (const byte of bytes) {
+      if (matched === text.bytes.length) matched = borders[matched - 1]!;
+      while (matched > 0 && text.bytes[matched] !== byte) matched = borders[matched - 1]!;
+      if (text.bytes[matched] === byte) matched++;
+      most = Math.max(most, matched);
+    }
+    const pieces = [
+      matched >= endFrom ? matched : 0,
+      most > 0 && (most >= acceptFrom || isCut(text.ends[most - 1]!)) ? most : 0,
+    ];
+    longest = Math.max(longest, ...pieces.filter((piece) => piece >= atLeast));
+  }
+  return longest === 0 ? 0 : text.ends[longest - 1]!;
+}
+
+/** For each prefix of `bytes`, the length of its longest proper prefix that is also its suffix. */
+function bordersOf(bytes: Uint8Array): Int32Array {
+  const borders = new Int32Array(bytes.length);
+  for (let index = 1, length = 0; index < bytes.length; index++) {
+    while (length > 0 && bytes[length] !== bytes[index]) length = borders[length - 1]!;
+    if (bytes[length] === bytes[index]) length++;
+    borders[index] = length;
+  }
+  return borders;
+}
