@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Artifact } from "../contract/result.ts";
+import { createRedactStream, redactText, type SecretSet } from "../redact/index.ts";
+import { createByteWindow } from "./byte-window.ts";
+import { findFiles } from "./find-files.ts";
+import { openInside, realRoot } from "./open-inside.ts";
+import type { ArtifactFacts, ArtifactStore } from "./types.ts";
+
+/** The attempt whose evidence is kept, and what must not show in it. */
+export interface EvidenceTarget {
+  store: ArtifactStore;
+  activation_id: string;
+  attempt: number;
+  secrets: SecretSet;
+}
+
+export const EVIDENCE: ArtifactFacts = { kind: "evidence", source: null, quarantined: false };
+
+const STDERR_HEAD_BYTES = 65_536;
+const STDERR_TAIL_BYTES = 65_536;
+const TRANSCRIPT_BYTES = 67_108_864;
+
+/** Keeps a text, e.g. config.toml, redacted. */
+export function putText({ store, activation_id, attempt, secrets }: EvidenceTarget, path: string, text: string): Promise<Artifact> {
+  return store.put(activation_id, attempt, path, Readable.from([redactText(secrets, text)], { objectMode: false }), EVIDENCE);
+}
+
+/**
+ * Keeps the beginning and the end of Codex's stderr as stderr.log. Call it when Codex starts: it always reads the stream to its
+ * end, so that Codex does not stall, and settles then. When the stream breaks off, what came before is kept. Rejects only with the
+ * store's error.
+ */
+export function putStderr(target: EvidenceTarget, stderr: Readable): Promise<Artifact> {
+  return putRedacted(target, "stderr.log", untilItBreaks(stderr), { head: STDERR_HEAD_BYTES, tail: STDERR_TAIL_BYTES });
+}
+
+/**
+ * Keeps Codex's own transcript of one thread as transcript.jsonl, at most its first 64 MiB; null when there is none. Call it
+ * before the sandbox is destroyed. The model can write there: a link in the place of the transcript is not followed, and only
+ * the file of this very thread is taken (the model may have run a Codex of its own).
+ */
+export async function putTranscript(
+  target: EvidenceTarget,
+  /** CODEX_HOME as the worker sees it. */
+  codexHome: string,
+  threadId: string,
+  signal: AbortSignal,
+): Promise<Artifact | null> {
+  const root = await realRoot(codexHome);
+  if (root === null || !/^[0-9A-Za-z-]{1,64}$/.test(threadId)) return null;
+  const workdir = { inside: root, outside: root };
+  const patterns = [`sessions/*/*/*/rollout-*-${threadId}.jsonl`];
+  const [path] = await findFiles({ workdir, patterns, maxFiles: 1, signal, skip: () => {} });
+  if (path === undefined) return null;
+  const opened = await openInside(root, path);
+  if ("why" in opened) return null;
+  const source = opened.file.createReadStream({ signal });
+  return putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
+}
+
+function putRedacted(
+  { store, activation_id, attempt, secrets }: EvidenceTarget,
+  path: string,
+  source: Readable | AsyncGenerator<Buffer>,
+  keep: { head: number; tail: number },
+): Promise<Artifact> {
+  // Redaction comes first: a cut through a secret would leave a part that it cannot know.
+  const body = createByteWindow(keep.head, keep.tail);
+  pipeline(source, createRedactStream(secrets), body).catch(() => {}); // the store sees the error in `body`
+  return store.put(activation_id, attempt, path, body, EVIDENCE);
+}
+
+async function* untilItBreaks(stream: Readable): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of stream.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
+  } catch {
+    // a broken stream ends here
+  } finally {
+    stream.resume();
+  }
+}
