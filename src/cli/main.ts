@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+import { Command } from "commander";
+import { collectCommand } from "./collect.ts";
+import { doctorCommand } from "./doctor.ts";
+import { failureOf } from "./fail.ts";
+import { runCommand } from "./run.ts";
+import { schemaCommand } from "./schema.ts";
+import { rollcallVersion } from "./version.ts";
+import { workerCommand } from "./worker.ts";
+
+const program = new Command("rollcall")
+  .description("Batches of OpenAI Codex sessions, each with its own tool grants, from a Redis queue; one result each.")
+  .version(rollcallVersion())
+  .showHelpAfterError("(--help says more)")
+  .addHelpText(
+    "after",
+    `
+Exit codes: 0 all completed or incomplete; 1 some failed, refused or cancelled; 2 bad usage or input, nothing run;
+3 none completed; 4 everything refused before a start; 5 stopped by budget; 70 internal error; 75 interrupted, results saved.`,
+  );
+
+let exitCode = 0;
+const setExitCode = (code: number): void => {
+  exitCode = code;
+};
+for (const command of [runCommand(setExitCode), workerCommand(), doctorCommand(setExitCode), schemaCommand(), collectCommand()]) {
+  program.addCommand(command);
+}
+for (const command of [program, ...program.commands]) command.exitOverride();
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const failure = failureOf(error);
+  if (failure.text !== null) process.stderr.write(`${failure.text}\n`);
+  exitCode = failure.exitCode;
+}
+process.exitCode = exitCode;

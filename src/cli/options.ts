@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { InvalidArgumentError } from "commander";
+import { nearest } from "../config/nearest.ts";
+
+/** Parsers of option values; commander prints what they throw and the exit code becomes 2. */
+
+export function wholeNumber(least: number): (text: string) => number {
+  return (text) => {
+    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= least)) throw new InvalidArgumentError(`expected a whole number of at least ${least}, got ${JSON.stringify(text)}.`);
+    return value;
+  };
+}
+
+export function secondsValue(text: string): number {
+  const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value > 0)) throw new InvalidArgumentError(`expected seconds above 0, got ${JSON.stringify(text)}.`);
+  return value;
+}
+
+export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = known.find((word) => word === text);
+    if (found !== undefined) return found;
+    const meant = nearest(text, known);
+    throw new InvalidArgumentError(`expected ${known.join(", ")}${meant === null ? "" : `; did you mean ${meant}?`}`);
+  };
+}

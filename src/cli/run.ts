@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
+import { Command } from "commander";
+import { admissionPolicy } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
+import { exitCodeOf } from "../rollout/exit-code.ts";
+import { OUTPUT_FILES, type Manifest } from "../rollout/output-dir.ts";
+import { checkModel } from "../rollout/preflight.ts";
+import { humanReporter, jsonReporter } from "../rollout/progress.ts";
+import { runBatch, type BatchRequest } from "../rollout/rollout.ts";
+import { summaryTable } from "../rollout/summary-table.ts";
+import { join } from "node:path";
+import { detach, reportAccepted } from "./detach.ts";
+import { openFleet } from "./open-fleet.ts";
+import { runOnEnd } from "./on-end.ts";
+import { oneOf, wholeNumber } from "./options.ts";
+import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
+import { onHangup, stopSignals } from "./signals.ts";
+import { openTerminal } from "./terminal.ts";
+import { rollcallVersion } from "./version.ts";
+
+interface RunFlags extends SettingsFlags {
+  out: string;
+  limit?: number;
+  repeats: number;
+  json?: true;
+  skipInvalid?: true;
+  allowEmpty?: true;
+  retry: RetryPolicy;
+  probe?: number;
+  detach?: true;
+  onEnd?: string;
+  workers?: number;
+}
+
+export function runCommand(setExitCode: (code: number) => void): Command {
+  const command = new Command("run")
+    .description("Run every task of a file; one result each in DIR. The same command again does what is missing.")
+    .argument("<tasks.jsonl>", "one task per line: {id, input, tool_grants?, files?, ...} or a whole activation")
+    .requiredOption("--out <dir>", "output directory: results.jsonl, failures.jsonl, summary.json, manifest.json, artifacts/")
+    .option("--limit <n>", "only the first n rows", wholeNumber(1))
+    .option("--repeats <n>", "rollouts of each task", wholeNumber(1), 1)
+    .option("--retry <which>", "ended tasks to run again: infra (not the agent's fault), failed, none", oneOf(RETRY_POLICIES), "infra")
+    .option("--skip-invalid", "record rows that cannot be run as refused, and run the others")
+    .option("--allow-empty", "a file without tasks is no error")
+    .option("--probe <n>", "so many must begin before the rest is queued (default: 1 above 20 tasks)", wholeNumber(0))
+    .option("--json", "progress and results as JSON lines on stdout")
+    .option("--detach", "go on without this terminal, logging to DIR/rollcall.log")
+    .option("--on-end <cmd>", "shell command to run at the end; gets the path of summary.json")
+    .option("--workers <n>", "with REDIS_URL: also work in this process, n sessions at once (default: only follow)", wholeNumber(1));
+  return withModelFlags(withWorkerFlags(command)).action(async (tasks: string, flags: RunFlags) => {
+    setExitCode(await run(tasks, flags));
+  });
+}
+
+async function run(tasks: string, flags: RunFlags): Promise<number> {
+  const terminal = openTerminal();
+  const settings = await settingsFrom(flags);
+  if (flags.detach === true) return detached(flags.out, terminal);
+
+  const stop = stopSignals();
+  const offHangup = onHangup(() => terminal.redirect(join(flags.out, OUTPUT_FILES.log)));
+  const worksHere = settings.redis_url === undefined || flags.workers !== undefined;
+  try {
+    const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
+      reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
+      openFleet: (out) =>
+        openFleet({ out, settings, env: process.env, workers: worksHere ? (flags.workers ?? settings.concurrency) : 0, terminal }),
+      preflight: (check) => (worksHere ? checkModel(check, process.env) : Promise.resolve()),
+      onAccepted: reportAccepted,
+      stop,
+    });
+    terminal.data(flags.json === true ? JSON.stringify({ event: "summary", ...summary }) : summaryTable(summary));
+    terminal.line(`results: ${flags.out}`);
+    if (summary.interrupted) terminal.line("interrupted: what ended is saved, the same command goes on");
+    if (flags.onEnd !== undefined) {
+      const problem = await runOnEnd(flags.onEnd, summaryPath);
+      if (problem !== null) terminal.line(`warning: --on-end: ${problem}`);
+    }
+    return exitCodeOf(summary, { allowEmpty: flags.allowEmpty === true });
+  } finally {
+    stop.dispose();
+    offHangup();
+  }
+}
+
+function batchRequest(tasks: string, flags: RunFlags, settings: Settings): BatchRequest {
+  return {
+    out: flags.out,
+    tasks: {
+      path: tasks,
+      defaults: settings,
+      toolGrants: settings.tool_grants,
+      policy: admissionPolicy(settings),
+      repeats: flags.repeats,
+      ...(flags.limit === undefined ? {} : { limit: flags.limit }),
+    },
+    skipInvalid: flags.skipInvalid === true,
+    allowEmpty: flags.allowEmpty === true,
+    retry: flags.retry,
+    probe: flags.probe ?? null,
+    comparable: comparableSettings(settings, flags.repeats),
+    versions: { rollcall: rollcallVersion(), node: process.versions.node },
+  };
+}
+
+/** What changes the work itself. Not: where the model server is, tokens, limits of start-up and of this machine. */
+function comparableSettings(settings: Settings, repeats: number): Manifest["settings"] {
+  const { model, codex, sandbox, codex_version, system_prompt, tool_grants } = settings;
+  return {
+    repeats,
+    model: model.name ?? null,
+    reasoning_effort: codex.reasoning_effort ?? null,
+    timeout_seconds: codex.timeout_seconds,
+    codex_version: codex_version ?? null,
+    sandbox: sandbox.provider,
+    system_prompt_sha256: system_prompt === undefined ? null : createHash("sha256").update(system_prompt).digest("hex"),
+    tool_grants: tool_grants.map(({ name }) => name),
+  };
+}
+
+async function detached(out: string, terminal: ReturnType<typeof openTerminal>): Promise<number> {
+  const child = await detach(out);
+  if ("exitCode" in child) {
+    terminal.line(`the detached run ended at once with exit code ${child.exitCode}; see ${child.log}`);
+    return child.exitCode;
+  }
+  terminal.data(`running detached as process ${child.pid}`);
+  terminal.line(`follow: tail -f ${child.log}\nstop:   kill -TERM ${child.pid} (what ended is saved; the same command goes on)`);
+  return 0;
+}

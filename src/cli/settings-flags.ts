@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from "commander";
+import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { oneOf, secondsValue, wholeNumber } from "./options.ts";
+
+/** Flags that several commands share; each is a setting of the same meaning. */
+export interface SettingsFlags {
+  config?: string;
+  concurrency?: number;
+  sandbox?: "bubblewrap" | "host";
+  model?: string;
+  modelBaseUrl?: string;
+  modelApiKeyEnv?: string;
+  timeoutSeconds?: number;
+  mcpToolTimeoutSeconds?: number;
+}
+
+export function withConfigFlag(command: Command): Command {
+  return command.option("--config <file>", "settings, e.g. rollcall.toml (see docs/settings.md)");
+}
+
+export function withWorkerFlags(command: Command): Command {
+  return withConfigFlag(command)
+    .option("--concurrency <n>", "sessions at once (default 4)", wholeNumber(1))
+    .option("--sandbox <provider>", "bubblewrap (default), or host: no isolation, for development", oneOf(["bubblewrap", "host"] as const));
+}
+
+export function withModelFlags(command: Command): Command {
+  return command
+    .option("--model <name>", "model for rows that name none")
+    .option("--model-base-url <url>", "Responses API for rows that name none; {capture_key} is replaced")
+    .option("--model-api-key-env <name>", "variable that holds the model key (default OPENAI_API_KEY)")
+    .option("--timeout-seconds <s>", "wall clock of one attempt, for rows that name none (default 600)", secondsValue)
+    .option("--mcp-tool-timeout-seconds <s>", "limit of one tool call; must exceed the slowest call", secondsValue);
+}
+
+/** Settings from the file, the environment and the flags. Throws RollcallError. */
+export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
+  return loadSettings({
+    env: process.env,
+    file: flags.config ?? null,
+    overrides: {
+      concurrency: flags.concurrency,
+      model: { name: flags.model, base_url: flags.modelBaseUrl, api_key_env: flags.modelApiKeyEnv },
+      codex: { timeout_seconds: flags.timeoutSeconds, mcp_tool_timeout_seconds: flags.mcpToolTimeoutSeconds },
+      sandbox: { provider: flags.sandbox },
+    },
+  });
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+import { z } from "zod";
+import { toolGrantSchema } from "../contract/grant.ts";
+import { grantRefusals } from "../contract/rules/grants.ts";
+
+/**
+ * Every setting: what rollcall.toml may hold, under which variable it may be set, its default, its unit and its reason.
+ * docs/settings.md is made from this file.
+ */
+
+/** What the documentation says about one setting. */
+export interface SettingMeta {
+  /** What it is, its unit, and why the default is what it is. */
+  description: string;
+  /** The variable that sets it too; it wins over the file. */
+  env?: string;
+  /** Shown instead of the value when the default is worked out. */
+  defaultText?: string;
+}
+
+const documented = z.registry<SettingMeta>();
+
+function setting<S extends z.ZodType>(schema: S, meta: SettingMeta): S {
+  documented.add(schema, meta);
+  return schema;
+}
+
+/** The documentation of one setting; undefined for a table of settings. */
+export function settingMeta(schema: z.ZodType): SettingMeta | undefined {
+  return documented.get(schema);
+}
+
+const seconds = z.number().positive().finite();
+
+const modelSettings = z.strictObject({
+  name: setting(z.string().min(1).optional(), {
+    description: "Model for rows that name none. Absent: Codex's own default.",
+    defaultText: "Codex's",
+  }),
+  base_url: setting(z.url({ protocol: /^https?$/, error: "expected an absolute http or https URL" }).optional(), {
+    description: "Responses API for rows that name none; `{capture_key}` is replaced by the attempt's capture key.",
+    env: "ROLLCALL_MODEL_BASE_URL",
+    defaultText: "OpenAI's",
+  }),
+  api_key_env: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "expected the name of a variable")
+      .default("OPENAI_API_KEY"),
+    {
+      description: "Name of the worker's variable that holds the model key. The key itself is never a setting.",
+    },
+  ),
+});
+
+const codexSettings = z.strictObject({
+  timeout_seconds: setting(seconds.max(604_800).default(600), {
+    description: "Wall clock of one attempt, in seconds. Upstream's default; office tasks usually need 3600.",
+  }),
+  mcp_startup_timeout_seconds: setting(seconds.optional(), {
+    description: "How long a tool server may take to connect, in seconds.",
+    defaultText: "Codex's",
+  }),
+  mcp_tool_timeout_seconds: setting(seconds.optional(), {
+    description:
+      "Limit of one tool call, in seconds; at most timeout_seconds. Must exceed the slowest call: the server goes on working after it.",
+    defaultText: "Codex's (300)",
+  }),
+  session_close_timeout_seconds: setting(seconds.default(60), {
+    description: "Bound of each phase after Codex (stopping, reading stderr, collecting), in seconds.",
+  }),
+  reasoning_effort: setting(z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(), {
+    description: "For rows that name none.",
+    defaultText: "Codex's",
+  }),
+});
+
+const sandboxSettings = z.strictObject({
+  provider: setting(z.enum(["bubblewrap", "host"]).default("bubblewrap"), {
+    description: "`host` isolates nothing: for development on a machine without bubblewrap.",
+  }),
+  memory_mb: setting(z.int().positive().optional(), {
+    description: "Memory of one sandbox, in MB, where the provider can limit it.",
+    defaultText: "no limit",
+  }),
+  cpus: setting(z.number().positive().optional(), { description: "CPUs of one sandbox.", defaultText: "no limit" }),
+  pids: setting(z.int().positive().optional(), { description: "Processes of one sandbox.", defaultText: "no limit" }),
+  disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
+});
+
+const outputsSettings = z.strictObject({
+  paths: setting(z.array(z.string().min(1)).default([]), {
+    description: "Globs, relative to the workdir, that are collected from rows that name none.",
+  }),
+  max_file_mb: setting(z.number().positive().default(100), { description: "Larger files are left out, with a gap. In MB." }),
+  max_total_mb: setting(z.number().positive().default(500), { description: "Limit of all collected files of one attempt, in MB." }),
+});
+
+const queueSettings = z.strictObject({
+  lock_duration_ms: setting(z.int().min(1_000).default(60_000), {
+    description: "A claim not renewed this long is lost, in ms. A minute: a short loss of Redis must not end long sessions.",
+  }),
+  lock_renew_ms: setting(z.int().min(100).default(20_000), {
+    description: "How often a claim is renewed, in ms. A third of the lock, so that two renewals may fail.",
+  }),
+  stalled_interval_ms: setting(z.int().min(500).default(15_000), {
+    description: "How often lost claims are looked for, in ms.",
+  }),
+});
+
+const retentionSettings = z.strictObject({
+  ended_jobs_days: setting(z.number().positive().default(7), {
+    description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",
+  }),
+});
+
+export const settingsSchema = z
+  .strictObject({
+    redis_url: setting(z.url({ protocol: /^rediss?$/, error: "expected a redis:// or rediss:// URL" }).optional(), {
+      description: "Redis shared by several workers. Absent: a server of its own for each output directory.",
+      env: "REDIS_URL",
+      defaultText: "embedded",
+    }),
+    state_dir: setting(z.string().min(1), {
+      description: "Where embedded servers keep their data and key; never inside an output directory.",
+      env: "ROLLCALL_STATE_DIR",
+      defaultText: "$XDG_STATE_HOME/rollcall, else ~/.local/state/rollcall",
+    }),
+    runtime_dir: setting(z.string().min(1).optional(), {
+      description: "Where sockets are; the path must be short.",
+      env: "XDG_RUNTIME_DIR",
+      defaultText: "a private directory under the system's temporary one",
+    }),
+    concurrency: setting(z.int().min(1).max(1_000).default(4), {
+      description: "Sessions at once in one process. Each needs about 150 MB.",
+    }),
+    taskset: setting(z.string().min(1).default("tasks"), { description: "`task_id.taskset` of rows in the short form." }),
+    max_attempts: setting(z.int().min(1).max(100).default(3), { description: "Charged attempts of rows that name no number." }),
+    system_prompt: setting(z.string().optional(), {
+      description: "Put before each activation's own instructions by the worker.",
+      defaultText: "none",
+    }),
+    codex_bin: setting(z.string().min(1).optional(), {
+      description: "Another Codex executable than the packaged one.",
+      env: "CODEX_BIN",
+      defaultText: "packaged",
+    }),
+    codex_version: setting(
+      z
+        .string()
+        .regex(/^\d+\.\d+\.\d+$/, "expected an exact version, e.g. 0.144.4")
+        .optional(),
+      {
+        description: "The only Codex version to run; another one is refused at start.",
+        defaultText: "the packaged one's (0.144.4)",
+      },
+    ),
+    allow_providers: setting(z.array(z.enum(["bubblewrap", "host"])).default(["bubblewrap"]), {
+      description: "Sandboxes a row may ask for. The configured provider is always allowed.",
+    }),
+    allow_key_env: setting(z.array(z.string().min(1)).default([]), {
+      description:
+        "Variables a row may name as its model key, beside model.api_key_env. Otherwise a producer could send any variable to any host.",
+    }),
+    log_level: setting(z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info"), {
+      description: "Log lines go to stderr.",
+      env: "ROLLCALL_LOG_LEVEL",
+    }),
+    model: modelSettings.prefault({}),
+    codex: codexSettings.prefault({}),
+    sandbox: sandboxSettings.prefault({}),
+    outputs: outputsSettings.prefault({}),
+    queue: queueSettings.prefault({}),
+    retention: retentionSettings.prefault({}),
+    tool_grants: setting(z.array(toolGrantSchema).default([]), {
+      description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
+    }),
+  })
+  .superRefine((settings, context) => {
+    for (const field of ["mcp_tool_timeout_seconds", "mcp_startup_timeout_seconds"] as const) {
+      const value = settings.codex[field];
+      if (value !== undefined && value > settings.codex.timeout_seconds) {
+        context.addIssue({
+          code: "custom",
+          path: ["codex", field],
+          message: `${value} is more than codex.timeout_seconds (${settings.codex.timeout_seconds})`,
+        });
+      }
+    }
+    if (settings.queue.lock_renew_ms * 2 > settings.queue.lock_duration_ms) {
+      context.addIssue({
+        code: "custom",
+        path: ["queue", "lock_renew_ms"],
+        message: `expected at most half of queue.lock_duration_ms (${settings.queue.lock_duration_ms})`,
+      });
+    }
+    for (const refused of grantRefusals(settings.tool_grants)) {
+      context.addIssue({ code: "custom", path: [refused.path], message: `${refused.message}; accepted: ${refused.accepted}` });
+    }
+  });
+
+/** All settings, defaults filled in. Holds grant headers in clear: never log it whole. */
+export type Settings = z.infer<typeof settingsSchema> & {
+  /** ROLLCALL_SECRET_KEY as it is: comma-separated keys, the first seals. Only ever from the environment. */
+  secret_key: string | undefined;
+};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import { rename, rm } from "node:fs/promises";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import { RollcallError } from "../errors.ts";
+import { replaceFile } from "../host/files.ts";
+import { openJsonLines } from "./json-lines.ts";
+import { openOutputDir } from "./output-dir.ts";
+import { openResultsFiles } from "./results-files.ts";
+import { summarise, type Summary } from "./summary.ts";
+import { factsOf } from "./facts.ts";
+import type { ActivationResult } from "../contract/result.ts";
+
+/**
+ * Rebuilds results.jsonl, failures.jsonl and summary.json of an output directory from its store. Lines for rows that were
+ * refused before they were queued are kept: the store never had them. The old files stand until the new ones are complete.
+ */
+export async function collectResults(
+  outPath: string,
+  openStore: (root: string) => Promise<ArtifactStore>,
+): Promise<{ summary: Summary; results: number; kept: number }> {
+  const startedAt = Date.now();
+  const out = await openOutputDir(outPath);
+  try {
+    if (out.manifest === null) throw new RollcallError("out_empty", `${out.path} holds no run (there is no manifest.json)`);
+    const store = await openStore(out.file("artifacts"));
+    const fresh = { results: `${out.file("results")}.new`, failures: `${out.file("failures")}.new` };
+    await Promise.all(Object.values(fresh).map((path) => rm(path, { force: true })));
+    const files = await openResultsFiles(fresh);
+    let results = 0;
+    for await (const id of store.listEnded()) {
+      const result = await store.readCommit(id);
+      if (result === null || result.run_id !== out.manifest.run_id) continue;
+      if (await files.take(result)) results++;
+    }
+    const kept = await keepRefusedRows(out.file("results"), async (result) => {
+      if (!files.recorded.has(result.activation_id)) await files.take(result);
+    });
+    await files.close();
+    await rename(fresh.failures, out.file("failures"));
+    await rename(fresh.results, out.file("results"));
+    const total = files.recorded.size;
+    const summary = summarise(files.recorded.values(), {
+      runId: out.manifest.run_id,
+      total,
+      wallMs: Date.now() - startedAt,
+      interrupted: false,
+    });
+    await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
+    return { summary, results, kept };
+  } finally {
+    await out.close();
+  }
+}
+
+async function keepRefusedRows(path: string, take: (result: ActivationResult) => Promise<void>): Promise<number> {
+  const refused: ActivationResult[] = [];
+  const old = await openJsonLines(path, (value) => {
+    if (factsOf(value)?.refused_row === true) refused.push(value as ActivationResult);
+  });
+  await old.close();
+  for (const result of refused) await take(result);
+  return refused.length;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionActivation } from "../contract/activation.ts";
+import type { ActivationResult } from "../contract/result.ts";
+
+/** Everything that a batch needs of the queue, the workers and the store; what is behind it is not its concern. */
+export interface Fleet {
+  /**
+   * Adds activations, durably when it resolves. Same id and same content joins what is there. With `again`, ended ones
+   * get a new generation.
+   */
+  enqueue(activations: readonly SessionActivation[], options: { again: boolean }): Promise<EnqueueAnswer[]>;
+  /** Ends of the run's activations, from the beginning, repeated after a reconnect; returns when aborted. */
+  follow(runId: string, options: { signal: AbortSignal }): AsyncIterable<{ activation_id: string; generation: number }>;
+  /** Resolves when the model began to work on it, when it ended, or when aborted. */
+  untilBegun(activationId: string, options: { signal: AbortSignal }): Promise<void>;
+  /** Ids of the committed results. */
+  listEnded(): AsyncIterable<string>;
+  readResult(activationId: string): Promise<ActivationResult | null>;
+  /** How many of the run's activations are being worked on. */
+  running(runId: string): Promise<number>;
+  /** Starts workers in this process; nothing when it has none. */
+  startWorkers(): Promise<void>;
+  /** Takes nothing new, hands back what runs, uncharged. `now`: without waiting for orderly ends. */
+  stopWorkers(options: { now: boolean }): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface EnqueueAnswer {
+  activation_id: string;
+  /** ended: it has ended before; conflict: queued with other content. */
+  outcome: "added" | "joined" | "conflict" | "ended";
+  /** Of a conflict: the fields that differ, when known. */
+  fields?: readonly string[];
+}

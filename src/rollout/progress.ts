@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ResultFacts } from "./facts.ts";
+import { duration } from "./summary-table.ts";
+
+/** How far a batch is. */
+export interface ProgressState {
+  total: number;
+  /** With a result, from this start or an earlier one. */
+  ended: number;
+  /** Of those, not gradable. */
+  failed: number;
+  running: number;
+  /** Ended since this command started, and when that was, in ms since the epoch. */
+  endedHere: number;
+  startedAt: number;
+}
+
+/** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
+export function pace(state: ProgressState, now: number): { perMinute: number | null; etaMs: number | null } {
+  const elapsed = now - state.startedAt;
+  if (state.endedHere === 0 || elapsed <= 0) return { perMinute: null, etaMs: null };
+  const perMs = state.endedHere / elapsed;
+  return { perMinute: perMs * 60_000, etaMs: Math.max(0, state.total - state.ended) / perMs };
+}
+
+/** e.g. "12/220 done, 1 failed, 4 running, 3.1/min, about 1 h 07 min left". Pure. */
+export function progressLine(state: ProgressState, now: number): string {
+  const { perMinute, etaMs } = pace(state, now);
+  const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
+  return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${rate}`;
+}
+
+/** Where a batch tells what happens. */
+export interface Reporter {
+  /** A sentence for people: what is being done, what was repaired. */
+  say(text: string): void;
+  ended(facts: ResultFacts, state: ProgressState): void;
+  progress(state: ProgressState): void;
+}
+
+/** A place for lines: stderr, or the log after the terminal is gone. */
+export interface LineSink {
+  /** True when a line can be drawn over. */
+  readonly live: boolean;
+  line(text: string): void;
+  /** Draws over the last such text; only called when live. */
+  redraw(text: string): void;
+}
+
+const PLAIN_EVERY_MS = 30_000;
+
+/** For people: a line that is redrawn on a terminal, else one every 30 s and at each tenth of the way. */
+export function humanReporter(sink: LineSink, now: () => number = Date.now): Reporter {
+  let lastAt = 0;
+  let lastTenth = 0;
+  return {
+    say: (text) => sink.line(text),
+    ended(facts, state) {
+      if (facts.status !== "completed") sink.line(`${facts.task_id.task_id}: ${facts.status}${because(facts)}`);
+      this.progress(state);
+    },
+    progress(state) {
+      if (sink.live) return sink.redraw(progressLine(state, now()));
+      const tenth = state.total === 0 ? 0 : Math.floor((state.ended / state.total) * 10);
+      if (tenth === lastTenth && now() - lastAt < PLAIN_EVERY_MS) return;
+      lastTenth = tenth;
+      lastAt = now();
+      sink.line(progressLine(state, now()));
+    },
+  };
+}
+
+/** For programs: one JSON object a line on stdout, sentences on stderr. */
+export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now: () => number = Date.now): Reporter {
+  let lastAt = 0;
+  return {
+    say: (text) => sink.line(text),
+    ended(facts) {
+      const { activation_id, generation, task_id, status, failure } = facts;
+      data({ event: "ended", activation_id, generation, task_id: task_id.task_id, status, failure });
+    },
+    progress(state) {
+      if (now() - lastAt < 5_000) return;
+      lastAt = now();
+      const { perMinute, etaMs } = pace(state, now());
+      const { total, ended, failed, running } = state;
+      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs });
+    },
+  };
+}
+
+function because(facts: ResultFacts): string {
+  const cause = facts.failure?.cause_code ?? facts.incomplete_cause;
+  return cause === null ? "" : ` (${cause})`;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import { newRunId } from "../contract/identity.ts";
+import { RollcallError } from "../errors.ts";
+import { replaceFile } from "../host/files.ts";
+import type { RetryPolicy } from "./again.ts";
+import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
+import type { ResultFacts } from "./facts.ts";
+import type { Fleet } from "./fleet.ts";
+import { openOutputDir, requireSameRun, type Manifest, type OutputDir } from "./output-dir.ts";
+import { describePlan, planWork } from "./plan.ts";
+import { probe } from "./probe.ts";
+import type { Reporter } from "./progress.ts";
+import { refusedResults } from "./refused-row.ts";
+import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
+import { summarise, type Summary } from "./summary.ts";
+import { checkTasks, describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
+import { makeTally, type Tally } from "./tally.ts";
+
+export interface BatchRequest {
+  out: string;
+  tasks: Omit<TaskSource, "runId">;
+  skipInvalid: boolean;
+  allowEmpty: boolean;
+  retry: RetryPolicy;
+  /** How many must begin before the rest is queued; null = 1 above 20 tasks. */
+  probe: number | null;
+  /** Settings under which results compare; another start in the same directory must have the same. */
+  comparable: Manifest["settings"];
+  versions: Record<string, string>;
+}
+
+export interface BatchPorts {
+  reporter: Reporter;
+  openFleet(out: OutputDir, runId: string): Promise<Fleet>;
+  /** Last checks before work is queued, e.g. that the model server answers. Throws RollcallError. */
+  preflight(check: TaskCheck): Promise<void>;
+  /** The input is good and the directory ours. */
+  onAccepted(): void;
+  /** Aborted once by a first signal (stop in order), `now` by a second one. */
+  stop: { signal: AbortSignal; now: AbortSignal };
+}
+
+/**
+ * One start of a batch: runs what is missing in the output directory and leaves one result per task in results.jsonl,
+ * failed attempts in failures.jsonl, and summary.json. Throws RollcallError with exit code 2 when nothing may be run.
+ */
+export async function runBatch(request: BatchRequest, ports: BatchPorts): Promise<{ summary: Summary; summaryPath: string }> {
+  const startedAt = Date.now();
+  const out = await openOutputDir(request.out);
+  let summary: Summary;
+  try {
+    const runId = out.manifest?.run_id ?? newRunId();
+    const source: TaskSource = { ...request.tasks, runId };
+    const check = await checkTasks(source);
+    requireRunnable(request, check);
+    await claimDirectory(out, request, runId, check.sha256);
+    if (out.tookOverFrom !== null)
+      ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
+    ports.onAccepted();
+
+    const total = check.rows * request.tasks.repeats;
+    const files = await openResultsFiles({ results: out.file("results"), failures: out.file("failures") });
+    for (const remark of files.remarks) ports.reporter.say(remark);
+    let interrupted = true; // unless it comes to its end
+    try {
+      interrupted = total > 0 && (await runMissing({ request, ports, out, source, check, files, total, startedAt }));
+    } finally {
+      await files.close();
+      const counted = onlyAsked(files, check);
+      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, interrupted });
+      await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
+    }
+    return { summary, summaryPath: out.file("summary") };
+  } finally {
+    await out.close();
+  }
+}
+
+interface Batch {
+  request: BatchRequest;
+  ports: BatchPorts;
+  out: OutputDir;
+  source: TaskSource;
+  check: TaskCheck;
+  files: ResultsFiles;
+  total: number;
+  startedAt: number;
+}
+
+/** Plans, queues, works and takes in. True when it was stopped with tasks left. */
+async function runMissing(batch: Batch): Promise<boolean> {
+  const { request, ports, out, source, check, files } = batch;
+  const fleet = await ports.openFleet(out, source.runId);
+  try {
+    const plan = await planWork(check.ids, files, fleet, request.retry);
+    const sentence = describePlan(plan);
+    if (sentence !== null) ports.reporter.say(sentence);
+    if (plan.work.size > 0) await ports.preflight(check);
+    const tally = makeTally({
+      fleet,
+      files,
+      runId: source.runId,
+      pending: new Set(plan.work.keys()),
+      reporter: ports.reporter,
+      total: batch.total,
+      startedAt: batch.startedAt,
+    });
+    const enqueuer = makeEnqueuer(source, plan, fleet, {
+      endedBefore: (id) => tally.takeFromStore(id),
+      async badRow(row) {
+        for (const result of refusedResults(row, {
+          runId: source.runId,
+          taskset: source.defaults.taskset,
+          repeats: source.repeats,
+          now: new Date(),
+        })) {
+          if (!files.recorded.has(result.activation_id)) await tally.record(result);
+        }
+      },
+    });
+    try {
+      return await work(batch, fleet, tally, enqueuer, plan.work.size);
+    } finally {
+      await enqueuer.close();
+      await tally.close();
+    }
+  } finally {
+    await fleet.close();
+  }
+}
+
+async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer, planned: number): Promise<boolean> {
+  const { stop } = batch.ports;
+  const wanted = batch.request.probe ?? (planned > 20 ? 1 : 0);
+  const working = (async () => {
+    const probing = wanted > 0 && planned > wanted;
+    const probeIds = probing ? await enqueuer.next(wanted, stop.signal) : [];
+    if (!probing) await enqueuer.next(Number.POSITIVE_INFINITY, stop.signal);
+    if (planned > 0 && !stop.signal.aborted) await fleet.startWorkers();
+    if (probing) {
+      await probe({ fleet, tally, files: batch.files, enqueuer, ids: probeIds, signal: stop.signal });
+      await enqueuer.next(Number.POSITIVE_INFINITY, stop.signal);
+    }
+    await tally.allTaken;
+  })();
+  try {
+    await Promise.race([working, tally.broken, aborted(stop.signal)]);
+  } catch (error) {
+    await fleet.stopWorkers({ now: false });
+    throw error;
+  } finally {
+    working.catch(() => undefined); // reported by the race, or overtaken by the stop
+  }
+  if (!stop.signal.aborted) return false;
+  batch.ports.reporter.say("stopping: nothing new is taken, what runs is handed back; once more stops at once");
+  await Promise.race([fleet.stopWorkers({ now: false }), aborted(stop.now).then(() => fleet.stopWorkers({ now: true }))]);
+  await tally.sweep();
+  return tally.left() > 0;
+}
+
+function requireRunnable(request: BatchRequest, check: TaskCheck): void {
+  if (check.rows === 0 && !request.allowEmpty) {
+    throw new RollcallError("tasks_empty", `${request.tasks.path} has no tasks; nothing was run (--allow-empty makes that a success)`);
+  }
+  if (check.badRows > 0 && !request.skipInvalid) {
+    throw new RollcallError(
+      "tasks_invalid",
+      `${describeBadRows(request.tasks.path, check)}\nNothing was run. Correct them, or record them as refused with --skip-invalid.`,
+    );
+  }
+}
+
+async function claimDirectory(out: OutputDir, request: BatchRequest, runId: string, sha256: string): Promise<void> {
+  const tasks = { path: request.tasks.path, sha256 };
+  if (out.manifest !== null) return requireSameRun(out.path, out.manifest, { tasks, settings: request.comparable });
+  await out.writeManifest({
+    schema: "rollcall.manifest/1",
+    run_id: runId,
+    created_at: new Date().toISOString(),
+    tasks,
+    settings: request.comparable,
+    versions: request.versions,
+  });
+}
+
+/** Results of the rows this command line asks for: an earlier start may have had a higher --limit. */
+function onlyAsked(files: ResultsFiles, check: TaskCheck): ResultFacts[] {
+  const asked = new Set([...check.ids, ...check.refusedIds]);
+  return [...files.recorded.values()].filter(({ activation_id }) => asked.has(activation_id));
+}
+
+/** Resolves at an abort; never rejects. */
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

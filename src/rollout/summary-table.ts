@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import Table from "cli-table3";
+import type { Summary } from "./summary.ts";
+
+/** The summary for people. Pure. */
+export function summaryTable(summary: Summary): string {
+  const table = new Table({ style: { head: [], border: [] }, wordWrap: true });
+  const row = (name: string, value: string): void => void table.push([name, value]);
+  row("run", summary.run_id);
+  row("tasks", `${summary.total}${summary.missing > 0 ? `, ${summary.missing} without a result` : ""}`);
+  row("status", counts(summary.by_status) || "none");
+  if (Object.keys(summary.by_incomplete_cause).length > 0) row("incomplete because", counts(summary.by_incomplete_cause));
+  if (Object.keys(summary.by_failure_kind).length > 0) row("failure kind", counts(summary.by_failure_kind));
+  if (Object.keys(summary.by_cause_code).length > 0) row("cause", counts(summary.by_cause_code));
+  row("sessions per tool", counts(summary.sessions_per_tool) || "none");
+  const { usage } = summary;
+  row(
+    "model usage",
+    usage.sessions === 0
+      ? "not reported"
+      : `${amount(usage.input_tokens)} in (${usage.cached_input_tokens === null ? "cached unknown" : `${amount(usage.cached_input_tokens)} cached`}), ` +
+          `${amount(usage.output_tokens)} out, in ${usage.sessions} sessions`,
+  );
+  row("run time", `p50 ${duration(summary.run_ms.p50)}, p95 ${duration(summary.run_ms.p95)}`);
+  row("wall time", duration(summary.wall_ms));
+  return table.toString();
+}
+
+function counts(record: Readonly<Record<string, number>>): string {
+  return Object.entries(record)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(", ");
+}
+
+function amount(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min". */
+export function duration(ms: number | null): string {
+  if (ms === null) return "-";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
+  return `${Math.floor(seconds / 3_600)} h ${String(Math.floor((seconds % 3_600) / 60)).padStart(2, "0")} min`;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ResultFacts } from "./facts.ts";
+
+export interface Summary {
+  schema: "rollcall.summary/1";
+  run_id: string;
+  /** Rollouts that the command line asks for; missing = total without a result. */
+  total: number;
+  missing: number;
+  by_status: Record<ResultFacts["status"], number>;
+  by_failure_kind: Record<string, number>;
+  by_cause_code: Record<string, number>;
+  by_incomplete_cause: Record<string, number>;
+  startup_failures: number;
+  /** Activations with at least one attempt; not those refused or cancelled before. */
+  started: number;
+  /** Attempts of the counted results. */
+  attempts: number;
+  /** Sessions in which the tool was called successfully at least once. */
+  sessions_per_tool: Record<string, number>;
+  usage: {
+    /** Sessions whose usage is known; the sums are over these. */
+    sessions: number;
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Sums over the sessions that report them; null when none does. */
+    cached_input_tokens: number | null;
+    reasoning_output_tokens: number | null;
+  };
+  run_ms: { p50: number | null; p95: number | null };
+  /** This command from its start to its end. */
+  wall_ms: number;
+  interrupted: boolean;
+}
+
+export interface SummaryInput {
+  runId: string;
+  total: number;
+  wallMs: number;
+  interrupted: boolean;
+}
+
+/** Counts the results of a batch; one per activation. Pure. */
+export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs, interrupted }: SummaryInput): Summary {
+  const byStatus: Summary["by_status"] = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0 };
+  const counts = { kind: new Counter(), cause: new Counter(), incomplete: new Counter(), tools: new Counter() };
+  const usage: Summary["usage"] = {
+    sessions: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    total_tokens: 0,
+    cached_input_tokens: null,
+    reasoning_output_tokens: null,
+  };
+  const runMs: number[] = [];
+  let [ended, startupFailures, started, attempts] = [0, 0, 0, 0];
+  for (const facts of results) {
+    ended++;
+    byStatus[facts.status]++;
+    attempts += facts.attempts;
+    if (facts.failure !== null) {
+      counts.kind.add(facts.failure.failure_kind);
+      counts.cause.add(facts.failure.cause_code);
+    }
+    if (facts.incomplete_cause !== null) counts.incomplete.add(facts.incomplete_cause);
+    if (facts.startup_failed) startupFailures++;
+    if (facts.attempts > 0) started++;
+    for (const [tool, calls] of Object.entries(facts.evidence?.tools_called ?? {})) if (calls > 0) counts.tools.add(tool);
+    if (facts.usage !== null) {
+      usage.sessions++;
+      usage.input_tokens += facts.usage.input_tokens;
+      usage.output_tokens += facts.usage.output_tokens;
+      usage.total_tokens += facts.usage.total_tokens;
+      usage.cached_input_tokens = sum(usage.cached_input_tokens, facts.usage.cached_input_tokens);
+      usage.reasoning_output_tokens = sum(usage.reasoning_output_tokens, facts.usage.reasoning_output_tokens);
+    }
+    if (facts.timing !== null && facts.attempts > 0) runMs.push(facts.timing.run_ms);
+  }
+  runMs.sort((a, b) => a - b);
+  return {
+    schema: "rollcall.summary/1",
+    run_id: runId,
+    total,
+    missing: Math.max(0, total - ended),
+    by_status: byStatus,
+    by_failure_kind: counts.kind.sorted(),
+    by_cause_code: counts.cause.sorted(),
+    by_incomplete_cause: counts.incomplete.sorted(),
+    startup_failures: startupFailures,
+    started,
+    attempts,
+    sessions_per_tool: counts.tools.sorted(),
+    usage,
+    run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
+    wall_ms: Math.round(wallMs),
+    interrupted,
+  };
+}
+
+/** Nearest rank of sorted values; null of none. */
+export function percentile(sorted: readonly number[], percent: number): number | null {
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? null;
+}
+
+function sum(a: number | null, b: number | null): number | null {
+  return b === null ? a : (a ?? 0) + b;
+}
+
+class Counter {
+  readonly #counts = new Map<string, number>();
+
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+
+  /** Most frequent first. */
+  sorted(): Record<string, number> {
+    return Object.fromEntries([...this.#counts].sort(([a, m], [b, n]) => n - m || a.localeCompare(b)));
+  }
+}

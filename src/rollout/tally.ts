@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ActivationResult } from "../contract/result.ts";
+import type { Fleet } from "./fleet.ts";
+import type { ProgressState, Reporter } from "./progress.ts";
+import type { ResultsFiles } from "./results-files.ts";
+
+/** Takes results in as activations end, and tells how far the batch is. */
+export interface Tally {
+  /** Resolves when every pending activation has its result in results.jsonl. */
+  readonly allTaken: Promise<void>;
+  /** Rejects when following the run, or writing a result, fails for good. */
+  readonly broken: Promise<never>;
+  left(): number;
+  /** Takes in one activation's result if it has ended; false when the store has none for it. */
+  takeFromStore(activationId: string): Promise<boolean>;
+  /** A result that was made here. */
+  record(result: ActivationResult): Promise<void>;
+  /** Takes in whatever ended and was not told of yet. */
+  sweep(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TICK_MS = 1_000;
+
+export function makeTally(options: {
+  fleet: Fleet;
+  files: ResultsFiles;
+  runId: string;
+  pending: Set<string>;
+  reporter: Reporter;
+  total: number;
+  startedAt: number;
+}): Tally {
+  const { fleet, files, runId, pending, reporter } = options;
+  const following = new AbortController();
+  const taken = deferred<void>();
+  const broken = deferred<never>();
+  broken.promise.catch(() => undefined); // whoever awaits it sees it; nobody has to
+  const before = [...files.recorded.values()].filter(({ activation_id }) => !pending.has(activation_id));
+  const state: ProgressState = {
+    total: options.total,
+    ended: before.length,
+    failed: before.filter(({ status }) => !gradable(status)).length,
+    running: 0,
+    endedHere: 0,
+    startedAt: options.startedAt,
+  };
+  if (pending.size === 0) taken.resolve();
+
+  async function record(result: ActivationResult): Promise<void> {
+    if (!(await files.take(result))) return;
+    state.ended++;
+    state.endedHere++;
+    if (!gradable(result.status)) state.failed++;
+    reporter.ended(files.recorded.get(result.activation_id)!, state);
+    pending.delete(result.activation_id);
+    if (pending.size === 0) taken.resolve();
+  }
+
+  async function takeFromStore(activationId: string): Promise<boolean> {
+    const result = pending.has(activationId) ? await fleet.readResult(activationId) : null;
+    if (result === null) return !pending.has(activationId);
+    await record(result);
+    return !pending.has(activationId);
+  }
+
+  const follow = (async () => {
+    for await (const { activation_id } of fleet.follow(runId, { signal: following.signal })) await takeFromStore(activation_id);
+  })().catch((error: unknown) => broken.reject(error));
+
+  const ticker = setInterval(() => {
+    fleet.running(runId).then(
+      (running) => {
+        state.running = running;
+        reporter.progress(state);
+      },
+      () => undefined, // Redis is away for the moment; the next tick asks again
+    );
+  }, TICK_MS);
+
+  return {
+    allTaken: taken.promise,
+    broken: broken.promise,
+    left: () => pending.size,
+    takeFromStore,
+    record,
+    async sweep() {
+      for await (const id of fleet.listEnded()) await takeFromStore(id);
+    },
+    async close() {
+      clearInterval(ticker);
+      following.abort();
+      await follow;
+    },
+  };
+}
+
+function gradable(status: string): boolean {
+  return status === "completed" || status === "incomplete";
+}
+
+function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((done, failed) => {
+    resolve = done;
+    reject = failed;
+  });
+  return { promise, resolve, reject };
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { SessionActivation } from "../contract/activation.ts";
+import { withDerivedIds } from "../contract/derive.ts";
+import { overlayGrants, type ToolGrant } from "../contract/grant.ts";
+import { captureKey, safeName } from "../contract/identity.ts";
+import { admit, type AdmissionPolicy } from "../contract/refusals.ts";
+import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import { decodeLine, readLines } from "./lines.ts";
+import { inlineLocalFiles } from "./local-files.ts";
+import { refusedNames } from "./refused-row.ts";
+import {
+  type BadRow,
+  expandRow,
+  isRow,
+  notARow,
+  parseRow,
+  rowTaskId,
+  shortFormPath,
+  type Row,
+  type RowDefaults,
+  type RowProblem,
+} from "./task-row.ts";
+
+/** Longest line of a task file. A prompt has at most 1 MB and local files are named, not pasted. */
+export const MAX_ROW_BYTES = 32 * 1024 * 1024;
+
+export interface TaskSource {
+  path: string;
+  runId: string;
+  defaults: RowDefaults;
+  /** Given to every row, overlaid by the row's own by name. */
+  toolGrants: readonly ToolGrant[];
+  policy: AdmissionPolicy;
+  /** Rollouts of each task; more than one are named `<safe name>-r<k>`, k from 0. */
+  repeats: number;
+  /** Only so many rows, from the top. */
+  limit?: number;
+}
+
+/** One row of the task file: what it asks for, or everything that is wrong with it. */
+export type TaskRow = { ok: true; line: number; taskId: string; activations: SessionActivation[] } | BadRow;
+
+/**
+ * Reads a task file row by row, in its order. `files: "check"` looks at local files without reading them: then the
+ * activations are complete but for those bytes. Throws RollcallError "tasks_unreadable". `onChunk` sees the file's bytes.
+ */
+export async function* readTasks(source: TaskSource, files: "check" | "read", onChunk?: (chunk: Buffer) => void): AsyncGenerator<TaskRow> {
+  await requireRegularFile(source.path);
+  const lineOf = new Map<string, number>();
+  let rows = 0;
+  for await (const line of readLines(source.path, MAX_ROW_BYTES, onChunk)) {
+    const text = decodeLine(line.bytes);
+    if (text !== null && text.trim() === "") continue;
+    // A digest wants the whole file, so a limit stops the rows, not the reading.
+    if (source.limit !== undefined && rows >= source.limit) {
+      if (onChunk === undefined) return;
+      continue;
+    }
+    rows++;
+    if (line.tooLong) {
+      const message = `the line has more than ${MAX_ROW_BYTES} bytes`;
+      const accepted = `at most ${MAX_ROW_BYTES}; name larger files by "from"`;
+      yield { ok: false, line: line.number, taskId: null, problems: [{ code: "line_too_long", path: "", message, accepted }] };
+    } else if (text === null) {
+      yield { ok: false, line: line.number, taskId: null, problems: [notARow("it is not UTF-8 text")] };
+    } else {
+      yield withoutDuplicates(await readRow(source, line.number, text, files), lineOf);
+    }
+  }
+}
+
+async function readRow(source: TaskSource, line: number, text: string, files: "check" | "read"): Promise<TaskRow> {
+  const parsed = parseRow(text);
+  if ("problem" in parsed) return { ok: false, line, taskId: null, problems: [parsed.problem] };
+  const taskId = rowTaskId(parsed.row);
+  const bad = (problems: RowProblem[]): TaskRow => ({ ok: false, line, taskId, problems });
+
+  const expanded = expandRow(parsed.row, source.defaults);
+  if ("problems" in expanded) return bad(expanded.problems);
+  const { raw, problems } = await inlineLocalFiles(expanded.raw, dirname(source.path), files);
+  if (raw["run_id"] !== undefined && raw["run_id"] !== source.runId) {
+    problems.push({ code: "run_id_foreign", path: "run_id", message: "it names another run", accepted: `nothing, or ${source.runId}` });
+  }
+  if (source.repeats > 1 && (raw["activation_id"] !== undefined || raw["episode_id"] !== undefined)) {
+    const message = "a row that names its own ids cannot be repeated";
+    problems.push({ code: "repeats_with_ids", path: "", message, accepted: "no activation_id and episode_id, or --repeats 1" });
+  }
+  const activations: SessionActivation[] = [];
+  for (let repeat = 0; repeat < source.repeats; repeat++) {
+    const admission = admit(namedRepeat(raw, source, repeat), source.policy);
+    if (!admission.accepted) {
+      problems.push(...admission.refusals);
+      break; // the repeats differ only in their ids
+    }
+    const { activation } = admission;
+    activations.push({ ...activation, tool_grants: overlayGrants(source.toolGrants, activation.tool_grants) });
+  }
+  if (problems.length === 0) return { ok: true, line, taskId: activations[0]!.task_id.task_id, activations };
+  const short = Object.hasOwn(parsed.row, "id");
+  return bad(problems.map((problem) => (short ? { ...problem, path: shortFormPath(problem.path) } : problem)));
+}
+
+/** The ids of one repeat. All repeats get a suffix, so that no task's own name can equal another one's repeat. */
+export function namedRepeat(raw: Row, source: Pick<TaskSource, "runId" | "repeats">, repeat: number): Row {
+  const derived = withDerivedIds(raw, source.runId);
+  if (source.repeats === 1) return derived;
+  const task = raw["task_id"];
+  const taskId = isRow(task) && typeof task["task_id"] === "string" ? task["task_id"] : "";
+  return {
+    ...derived,
+    episode_id: { rollout_id: `${safeName(taskId)}-r${repeat}` },
+    activation_id: `${String(derived["activation_id"])}-r${repeat}`,
+  };
+}
+
+/** Two rows must not share an activation, nor a rollout: its name is the route of their model calls. */
+function withoutDuplicates(row: TaskRow, lineOf: Map<string, number>): TaskRow {
+  if (!row.ok) return row;
+  const names = row.activations.flatMap((activation) => [`a:${activation.activation_id}`, `r:${captureKey(activation.episode_id)}`]);
+  const first = names.map((name) => lineOf.get(name)).find((line) => line !== undefined);
+  if (first === undefined) {
+    for (const name of names) lineOf.set(name, row.line);
+    return row;
+  }
+  const message = `the id ${JSON.stringify(row.taskId.slice(0, 80))} is already that of line ${first}`;
+  const problem = { code: "duplicate_id", path: "id", message, accepted: "ids that differ; for several rollouts of a task use --repeats" };
+  return { ok: false, line: row.line, taskId: row.taskId, problems: [problem] };
+}
+
+async function requireRegularFile(path: string): Promise<void> {
+  let reason: string | null = null;
+  try {
+    if (!(await stat(path)).isFile()) reason = "it is not a regular file (it is read twice, so a pipe or a directory will not do)";
+  } catch (error) {
+    reason = hasErrno(error, "ENOENT") ? "there is no such file" : messageOf(error);
+  }
+  if (reason !== null) throw new RollcallError("tasks_unreadable", `cannot read the task file ${path}: ${reason}`);
+}
+
+/** Bad rows that are listed one by one. */
+const MAX_LISTED = 1_000;
+
+/** What one look through the whole task file found; nothing was queued. */
+export interface TaskCheck {
+  /** Of all bytes of the file, also those behind a limit. */
+  sha256: string;
+  rows: number;
+  badRows: number;
+  /** The first {@link MAX_LISTED} of them. */
+  bad: BadRow[];
+  /** Activation ids of the usable rows, in their order. */
+  ids: string[];
+  /** Of the bad rows, should they be recorded as refused. */
+  refusedIds: string[];
+  /** What the usable rows need of this machine. */
+  modelUrls: Set<string>;
+  keyVariables: Set<string>;
+}
+
+/** Checks the whole file before anything of it runs. Throws RollcallError "tasks_unreadable". */
+export async function checkTasks(source: TaskSource): Promise<TaskCheck> {
+  const digest = createHash("sha256");
+  const check: Omit<TaskCheck, "sha256"> = {
+    rows: 0,
+    badRows: 0,
+    bad: [],
+    ids: [],
+    refusedIds: [],
+    modelUrls: new Set(),
+    keyVariables: new Set(),
+  };
+  for await (const row of readTasks(source, "check", (chunk) => digest.update(chunk))) {
+    check.rows++;
+    if (!row.ok) {
+      check.badRows++;
+      check.refusedIds.push(...refusedNames(row, source).map(({ activation_id }) => activation_id));
+      if (check.bad.length < MAX_LISTED) check.bad.push(row);
+    } else {
+      for (const { activation_id, model } of row.activations) {
+        check.ids.push(activation_id);
+        if (model.base_url !== undefined) check.modelUrls.add(model.base_url);
+        if (model.api_key === undefined && model.api_key_env !== undefined) check.keyVariables.add(model.api_key_env);
+      }
+    }
+  }
+  return { ...check, sha256: digest.digest("hex") };
+}
+
+/** Every bad row with every reason, for people. */
+export function describeBadRows(path: string, check: TaskCheck): string {
+  const lines = check.bad.flatMap(({ line, taskId, problems }) => {
+    const name = taskId === null ? "" : ` (id ${JSON.stringify(taskId.length > 60 ? `${taskId.slice(0, 60)}...` : taskId)})`;
+    return problems.map(
+      ({ path, message, accepted }) => `  line ${line}${name}: ${path === "" ? "" : `${path}: `}${message}; accepted: ${accepted}`,
+    );
+  });
+  if (check.badRows > check.bad.length) lines.push(`  and ${check.badRows - check.bad.length} more`);
+  return `${path}: ${check.badRows} of ${check.rows} rows cannot be run:\n${lines.join("\n")}`;
+}
