@@ -10,7 +10,8 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal
 const log = (message: string) => console.log(`${process.pid}:keeper ${new Date().toISOString()} ${message}`);
 try {
   await runKeeper(JSON.parse(process.argv[2] ?? "") as KeeperOptions, stop.signal, log);
+  process.exit(0); // not when the last timer of a client library allows: commands wait for the lock we just released
 } catch (error) {
   log(messageOf(error));
-  process.exitCode = 1;
+  process.exit(1);
 }

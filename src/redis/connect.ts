@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import { RollcallError } from "../errors.ts";
 
 /** Where a Redis listens: a `redis://` or `rediss://` URL, or a unix socket (the embedded one). */
@@ -12,12 +12,26 @@ export type RedisTarget = { readonly kind: "url"; readonly url: string } | { rea
  */
 export type RedisRole = "blocking" | "command" | "fail_fast";
 
-/** ioredis' options without the one that changes the type of its instances. BullMQ takes it as `connection`. */
-export type RedisConnectionOptions = Omit<RedisOptions, "replyMapping">;
+/** The part of ioredis' options that we set. Fits ioredis, and BullMQ's `connection`. */
+export interface RedisConnectionOptions {
+  readonly path?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly db?: number;
+  readonly username?: string;
+  readonly password?: string;
+  readonly tls?: Record<string, never>;
+  readonly maxRetriesPerRequest: number | null;
+  readonly enableOfflineQueue?: boolean;
+  readonly retryStrategy: (times: number) => number;
+}
+
+type Role = Pick<RedisConnectionOptions, "maxRetriesPerRequest" | "enableOfflineQueue">;
+type Address = Omit<RedisConnectionOptions, keyof Role | "retryStrategy">;
 
 const MAX_RECONNECT_DELAY_MS = 2_000;
 
-const ROLE_OPTIONS: Record<RedisRole, RedisConnectionOptions> = {
+const ROLE_OPTIONS: Record<RedisRole, Role> = {
   blocking: { maxRetriesPerRequest: null },
   command: { maxRetriesPerRequest: 20 },
   fail_fast: { maxRetriesPerRequest: 0, enableOfflineQueue: false },
@@ -56,7 +70,7 @@ function reconnectDelayMs(times: number): number {
   return Math.min(times * 100, MAX_RECONNECT_DELAY_MS);
 }
 
-function addressOptions(target: RedisTarget): RedisConnectionOptions {
+function addressOptions(target: RedisTarget): Address {
   if (target.kind === "socket") return { path: target.path };
   const url = URL.canParse(target.url) ? new URL(target.url) : null;
   const database = url === null ? null : /^\/?(\d*)$/.exec(url.pathname);

@@ -103,7 +103,7 @@ async function reachKeeper(
   const deadline = performance.now() + UNREACHABLE_MS;
   let spawned: SpawnedKeeper | null = null;
   for (;;) {
-    // A keeper that others started with another XDG_RUNTIME_DIR listens elsewhere than we would.
+    // A keeper that was started with another XDG_RUNTIME_DIR listens elsewhere than ours would.
     const sockets = (await readSockets(stateDir)) ?? preferred;
     const connection = await joinKeeper(sockets.keeper, closing);
     if (connection !== null) return { connection, sockets };

@@ -72,13 +72,15 @@ export interface KeeperConnection {
 
 /**
  * Connects and waits until Redis can be used. Null when no keeper listens, or it ended while we waited.
- * @param closing ends the wait (AbortError) or, later, the connection
+ * @param closing ends the wait and, later, the connection
  * @throws RollcallError keeper_silent when one listens and says nothing for 30 s
  */
 export function joinKeeper(path: string, closing: AbortSignal): Promise<KeeperConnection | null> {
   return new Promise((resolve, reject) => {
     let said = "";
-    const socket = connect({ path, signal: closing });
+    const socket = connect(path);
+    const hangUp = () => socket.destroy();
+    closing.addEventListener("abort", hangUp, { once: true });
     socket.setTimeout(SILENCE_MS, () => {
       reject(
         new RollcallError("keeper_silent", `the keeper of the embedded Redis (socket ${path}) does not answer; end that process by hand`),
@@ -89,7 +91,10 @@ export function joinKeeper(path: string, closing: AbortSignal): Promise<KeeperCo
       if (["ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE"].some((code) => hasErrno(error, code))) resolve(null);
       else reject(error);
     });
-    socket.on("close", () => resolve(null));
+    socket.on("close", () => {
+      closing.removeEventListener("abort", hangUp);
+      resolve(null);
+    });
     socket.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-100);
       const ready = /^ready (\d+)\n/m.exec(said);

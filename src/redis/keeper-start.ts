@@ -69,7 +69,7 @@ export async function spawnKeeper(options: {
   return { hasEnded: () => ended, failure: () => failure };
 }
 
-/** Where the keeper listens, as it wrote itself. Null when none does, or its directory is no longer to be trusted. */
+/** Where the keeper listens, as it (or the last one) wrote; null when there was none, or the directory is gone or not private. */
 export async function readSockets(stateDir: string): Promise<EmbeddedSockets | null> {
   const text = await readFile(stateFiles(stateDir).sockets, "utf8").catch(() => null);
   if (text === null) return null;
@@ -84,7 +84,11 @@ async function lastLines(path: string, from: number): Promise<string> {
     const { size } = await file.stat();
     const start = Math.max(size < from ? 0 : from, size - SHOWN_BYTES); // the keeper may have emptied it
     const { bytesRead, buffer } = await file.read(Buffer.alloc(SHOWN_BYTES), 0, size - start, start);
-    return buffer.toString("utf8", 0, bytesRead).trimEnd().split("\n").slice(-SHOWN_LINES).join("\n");
+    const lines = buffer.toString("utf8", 0, bytesRead).split("\n");
+    return lines
+      .filter((line) => line.trim() !== "")
+      .slice(-SHOWN_LINES)
+      .join("\n");
   } finally {
     await file.close();
   }

@@ -40,12 +40,13 @@ export async function runKeeper(options: KeeperOptions, stop: AbortSignal, log: 
     await shortenLog(files.log);
     await shutDownOrphan(options.sockets.redis);
     await rm(options.sockets.keeper, { force: true }); // a dead keeper's
+    // Stays when we end: connections of users that are left come back to this path only, whoever starts the next keeper.
     await replaceFile(files.sockets, JSON.stringify(options.sockets), 0o600);
     users = await listenForUsers(options.sockets.keeper, options.lingerMs);
     await superviseRedis(options, users, AbortSignal.any([stop, users.gone]), log);
   } finally {
     users?.close();
-    for (const path of [options.sockets.keeper, options.sockets.redis, files.sockets]) await rm(path, { force: true });
+    for (const path of [options.sockets.keeper, options.sockets.redis]) await rm(path, { force: true });
     await lock.release();
   }
 }

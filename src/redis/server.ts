@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { Redis } from "ioredis";
 import { RollcallError } from "../errors.ts";
-import { redisOptions } from "./connect.ts";
+import { redisOptions, type RedisTarget } from "./connect.ts";
 
 /** One run of redis-server as our child. */
 export interface RedisProcess {
@@ -43,7 +43,7 @@ export function spawnRedis(options: { redisServer: string; setpriv: string | nul
     child.once("exit", (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
   });
   return {
-    ready: answers(options.socket, ended),
+    ready: redisAnswers({ kind: "socket", path: options.socket }, ended),
     ended,
     stop: async () => {
       child.kill("SIGTERM");
@@ -86,9 +86,10 @@ function sendShutdown(socket: string): Promise<boolean> {
   });
 }
 
-async function answers(socket: string, ended: Promise<string>): Promise<boolean> {
+/** Waits until a Redis that was just started answers with its data loaded: true; false when `ended` comes first. */
+export async function redisAnswers(target: RedisTarget, ended: Promise<unknown>): Promise<boolean> {
   // A quicker retry than other connections have: a start takes about 40 ms.
-  const redis = new Redis({ ...redisOptions({ kind: "socket", path: socket }, "blocking"), retryStrategy: () => 20 });
+  const redis = new Redis({ ...redisOptions(target, "blocking"), retryStrategy: () => 20 });
   redis.on("error", () => undefined); // not there yet; `ended` tells when it never will be
   const pong = redis.ping().then(
     () => true,

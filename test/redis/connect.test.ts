@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { inspect } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
+import { Queue, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { connectRedis, describeRedis, redactRedisUrl, redisOptions } from "../../src/redis/connect.ts";
 import { startTestRedis, type TestRedis, type TestRedisOptions } from "../support/redis.ts";
@@ -47,6 +48,28 @@ test("a command given while Redis is away for 5 seconds is answered when it is b
   await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(away), { timeout: 10_000, interval: 100 });
   await server.restart();
   expect(await answer).toBe("1");
+});
+
+test("BullMQ takes the options, and its worker goes on after Redis was away", async () => {
+  const server = await start();
+  const { target } = server;
+  const queue = new Queue("jobs", { connection: redisOptions(target, "command") });
+  const worker = new Worker("jobs", async (job) => job.name, { connection: redisOptions(target, "blocking") });
+  const done: string[] = [];
+  worker.on("completed", (job) => done.push(job.name));
+  queue.on("error", ignore);
+  worker.on("error", ignore);
+  try {
+    await queue.add("first", {});
+    await vi.waitFor(() => expect(done).toEqual(["first"]), 20_000);
+    await server.kill9();
+    await server.restart();
+    await queue.add("second", {});
+    await vi.waitFor(() => expect(done).toEqual(["first", "second"]), 20_000);
+  } finally {
+    await worker.close();
+    await queue.close();
+  }
 });
 
 test("a fail-fast connection rejects at once while Redis is away, and works again after", async () => {

@@ -73,7 +73,7 @@ async function expectNothingRuns(): Promise<void> {
   await vi.waitFor(async () => {
     expect(await ourProcesses()).toEqual([]);
     const files = await readdir(root, { recursive: true });
-    expect(files.filter((file) => /\.sock$|\.lock|sockets\.json$|\.tmp$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /\.sock$|\.lock|\.tmp$/.test(file))).toEqual([]);
   }, WAIT);
 }
 
@@ -107,7 +107,7 @@ test("the state directory is private and outside the output directory, and so ar
 
 test("Redis is durable, never evicts, and listens on its socket only", async () => {
   const redis = connect(await start());
-  const config = (await redis.config("GET", "maxmemory-policy", "appendonly", "appendfsync", "port", "save")) as string[];
+  const config = await redis.config("GET", "maxmemory-policy", "appendonly", "appendfsync", "port", "save");
   const values = Object.fromEntries(config.flatMap((name, index) => (index % 2 === 0 ? [[name, config[index + 1]]] : [])));
   expect(values).toEqual({ "maxmemory-policy": "noeviction", appendonly: "yes", appendfsync: "always", port: "0", save: "" });
 });
@@ -170,6 +170,17 @@ test("a Redis that dies is started again by its keeper, with the same data", asy
   expect(handle.keeperPid).toBe(keeper);
 });
 
+test("a Redis that keeps dying makes its keeper give up, and its users bring back both", async () => {
+  const handle = await start();
+  const redis = connect(handle);
+  await redis.set("kept", "yes");
+  const keeper = handle.keeperPid;
+  for (let deaths = 0; deaths < 3; deaths += 1) process.kill(await redisPid(handle), "SIGKILL");
+  await vi.waitFor(() => expect(handle.keeperPid).not.toBe(keeper), WAIT);
+  expect(await redis.get("kept")).toBe("yes");
+  expect(onLost).not.toHaveBeenCalled();
+});
+
 test("five starters at once get one keeper and one Redis", async () => {
   const all = await Promise.all([start(), start(), start(), start(), start()]);
   expect(new Set(all.map((handle) => handle.keeperPid)).size).toBe(1);
@@ -182,6 +193,18 @@ test("starters whose runtime directories differ still meet", async () => {
   const [first, second] = await Promise.all([start(), start({ runtimeDir: join(root, "other") })]);
   expect(second?.keeperPid).toBe(first?.keeperPid);
   expect(second?.target).toEqual(first?.target);
+});
+
+test("after the keeper was told to end, its users' connections come back also when somebody with another runtime directory starts the next", async () => {
+  await mkdir(join(root, "other"));
+  const handle = await start();
+  const redis = connect(handle);
+  await redis.set("kept", "yes");
+  const keeper = handle.keeperPid;
+  process.kill(keeper, "SIGTERM");
+  await Promise.all([start({ runtimeDir: join(root, "other") }), start({ runtimeDir: join(root, "other") })]);
+  await vi.waitFor(() => expect(handle.keeperPid).not.toBe(keeper), WAIT);
+  expect(await redis.get("kept")).toBe("yes");
 });
 
 test("a start during the shutdown waits for it and goes on with the data", async () => {
@@ -270,6 +293,6 @@ async function startUserProcess(): Promise<ReturnType<typeof spawn>> {
     await startEmbedded({ ...${JSON.stringify(plain)}, log: () => {}, onLost: () => {} });
     console.log("started");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
-  await once(child.stdout!, "data");
+  await once(child.stdout, "data");
   return child;
 }

@@ -5,9 +5,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Redis } from "ioredis";
 import { findOnPath, findRedisServer } from "../../src/redis/binary.ts";
-import { redisOptions, type RedisTarget } from "../../src/redis/connect.ts";
+import type { RedisTarget } from "../../src/redis/connect.ts";
+import { redisAnswers } from "../../src/redis/server.ts";
 
 export interface TestRedisOptions {
   /** Default "noeviction". */
@@ -64,16 +64,8 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
     const keep = (chunk: Buffer) => (output = (output + chunk.toString("utf8")).slice(-4_000));
     child.stdout?.on("data", keep);
     child.stderr?.on("data", keep);
-    const probe = new Redis({ ...redisOptions(target, "blocking"), retryStrategy: () => 20 });
-    probe.on("error", () => undefined);
-    try {
-      await Promise.race([
-        probe.ping(),
-        once(child, "exit").then(() => Promise.reject(new Error(`the test's redis-server ended at once:\n${output}`))),
-      ]);
-    } finally {
-      probe.disconnect();
-    }
+    const ended = once(child, "exit");
+    if (!(await redisAnswers(target, ended))) throw new Error(`the test's redis-server ended at once:\n${output}`);
   }
 
   async function end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
