@@ -60,7 +60,10 @@ console.log(`1 MB of text x 50 values: ${(performance.now() - once).toFixed(1)} 
 
 for (const [name, block] of [
   ["log lines, one in 20 with a secret", logLines(secrets, 20, 16 * CHUNK_BYTES)],
-  ["the worst: 8 KiB value begun over and over", Buffer.from(secrets[49]!.value.slice(0, 11).repeat(100_000)).subarray(0, 16 * CHUNK_BYTES)],
+  [
+    "the worst: 8 KiB value begun over and over",
+    Buffer.from(secrets[49]!.value.slice(0, 11).repeat(100_000)).subarray(0, 16 * CHUNK_BYTES),
+  ],
 ] as const) {
   for (const size of [10, 100]) {
     const copy = await milliseconds(block, size * 2 ** 20, new PassThrough());

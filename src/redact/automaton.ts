@@ -80,7 +80,8 @@ export class Automaton {
     for (const byte of bytes) {
       state = this.#childOrNew(state, byte);
       const depth = this.depth[state]!;
-      if (depth >= acceptFrom) this.cover[state] = depth;
+      const insideCharacter = depth < bytes.length && (bytes[depth]! & 0xc0) === 0x80;
+      if (depth >= acceptFrom && !insideCharacter) this.cover[state] = depth;
       if (depth >= lineFrom) this.endsLine[state] = 1;
       if (fullAt.includes(depth)) this.cover[state] = this.whole[state] = depth;
     }

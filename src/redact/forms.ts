@@ -119,6 +119,8 @@ function longPatterns(input: SecretInput): Pattern[] {
   if (!Buffer.from(plain).equals(afterBackslash)) forms.push(afterBackslash);
   const afterPercent = read(`%${value}`);
   if (afterPercent.length <= plain.length) forms.push(afterPercent);
+  // Two digits complete a percent escape, one completes it after a percent sign and a digit.
+  if (/^[0-9a-f]/i.test(value)) forms.push(read(value.slice(1)));
   if (value.includes(" ")) forms.push(read(value.replaceAll(" ", "+")));
   const scheme = schemeLength(input);
   return [...forms.map((bytes) => patternOf(bytes, scheme)), ...base64Patterns(Buffer.from(value))];

@@ -10,12 +10,11 @@ const MAX_CHAIN = 4;
 /** A match is given up when escape signs that stand for nothing separate two of its bytes by more than this. */
 const MAX_DROPPED = 1024;
 
-const CONTINUATION = 1;
-const LINE_END = 2;
-const DOT = 3;
-const ESCAPE = 4;
+const LINE_END = 1;
+const DOT = 2;
+const ESCAPE = 3;
 /** What has to be looked at besides the automaton; 0 for most bytes. */
-const KIND = new Uint8Array(256).fill(CONTINUATION, 0x80, 0xc0);
+const KIND = new Uint8Array(256);
 KIND[0x0a] = KIND[0x0d] = LINE_END;
 KIND[0x2e] = DOT;
 KIND[0x25] = KIND[0x5c] = ESCAPE;
@@ -95,7 +94,7 @@ export class Matcher {
         const marker = readCutMarker(buf, at, end);
         if (marker === -1 && !final) break;
         if (marker > 0) this.#cut(base + at);
-      } else if (kind === CONTINUATION) this.#finishCharacter(base + at);
+      }
       this.#take(byte, base + at, base + at + 1);
       at++;
     }
@@ -171,11 +170,5 @@ export class Matcher {
 
   #endLine(offset: number): void {
     if (this.#automaton.endsLine[this.#state] === 1) this.#cut(offset);
-  }
-
-  /** A prefix may end inside a character; the character is then replaced as a whole. */
-  #finishCharacter(offset: number): void {
-    const last = this.intervals.at(-1);
-    if (last?.end === offset) last.end = offset + 1;
   }
 }

@@ -6,10 +6,12 @@ export function isSecretName(name: string): boolean {
   return /KEY|TOKEN|SECRET|PASSWORD|AUTH/i.test(name);
 }
 
-const WORDS = /^(?:true|false|yes|no|on|off|none|null|nil|undefined|auto|default|enabled?|disabled?|always|never|prompt|bearer|basic|oauth2?|jwt|mcp)$/i;
+const WORDS =
+  /^(?:true|false|yes|no|on|off|none|null|nil|undefined|auto|default|enabled?|disabled?|always|never|prompt|bearer|basic|oauth2?|jwt|mcp)$/i;
 const DIGITS = /^\d{1,5}$/;
 const LOCALE = /^(?:C|POSIX|[a-z]{2,3}_[A-Z]{2})(?:\.[\w-]+)?(?:@\w+)?$/;
-const PATHS = /^(?:\/(?:app|bin|data|dev|etc|home|lib|mnt|opt|proc|root|run|sandbox|srv|tmp|usr|var|work|workspace)(?:\/[\w.+@-]*)*(?::|$))+$/;
+const PATHS =
+  /^(?:\/(?:app|bin|data|dev|etc|home|lib|mnt|opt|proc|root|run|sandbox|srv|tmp|usr|var|work|workspace)(?:\/[\w.+@-]*)*(?::|$))+$/;
 
 /**
  * True for values that say nothing and stand in many texts: true, small numbers, locale names, paths of the sandbox.

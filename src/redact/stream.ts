@@ -58,8 +58,7 @@ class RedactStream extends Transform {
       from = Math.max(from, Math.min(interval.end, until));
     }
     pass(until);
-    // The last one may still grow; the others that end here are done.
-    this.#matcher.intervals = intervals.filter(({ end }, index) => end > until || index === intervals.length - 1);
+    this.#matcher.intervals = intervals.filter(({ end }) => end > until);
     this.#pending = this.#pending.subarray(until - this.#base);
     this.#base = until;
   }

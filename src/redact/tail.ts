@@ -5,6 +5,8 @@ import { redactText, type TextOptions } from "./text.ts";
 /** Longest line kept whole. Codex 0.171.0 puts some 650 characters before the cause it wants to tell, hence the large head. */
 const MAX_LINE = 1300;
 const HEAD_SHARE = 0.7;
+/** Shorter lines are not shortened, whatever `maxChars` is: the notice would be longer than what it stands for. */
+const MIN_LINE = 150;
 
 export type TailOptions = TextOptions & {
   /** Most characters (UTF-16 code units) of the result; 2,000 unless given. */
@@ -17,7 +19,7 @@ export type TailOptions = TextOptions & {
  */
 export function redactTail(set: SecretSet, text: string, options: TailOptions = {}): string {
   const { maxChars = 2000, ...textOptions } = options;
-  const maxLine = Math.min(MAX_LINE, maxChars);
+  const maxLine = Math.max(MIN_LINE, Math.min(MAX_LINE, maxChars));
   const redacted = redactText(set, text, textOptions);
   const lines = redacted.split("\n").map((line) => shortenLine(line, maxLine));
   const short = lines.join("\n");
@@ -26,7 +28,7 @@ export function redactTail(set: SecretSet, text: string, options: TailOptions = 
 
 function shortenLine(line: string, maxLine: number): string {
   if (line.length <= maxLine) return line;
-  const room = Math.max(0, maxLine - notice(line.length).length);
+  const room = maxLine - notice(line.length).length;
   const head = cutBefore(line, Math.floor(room * HEAD_SHARE));
   const tail = cutAfter(line, line.length - (room - Math.floor(room * HEAD_SHARE)));
   return line.slice(0, head) + notice(tail - head) + line.slice(tail);

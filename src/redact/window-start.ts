@@ -2,9 +2,13 @@
 import type { Automaton } from "./automaton.ts";
 import { canonicalise, readCutMarker } from "./canonical.ts";
 
-/** What may be left of an escape or a character that the beginning of the window cut: `0e9`, `{1f600}`, `9`, bytes. */
-const CUT_ESCAPE = /^(?:[ux]?\{?[0-9a-f]{1,6}\}?|\}|[\x80-\xbf]{1,3}|(?:\xef\xbf\xbd){1,3})$/i;
-const MAX_CUT_ESCAPE = 9;
+/**
+ * What may be left of an escape or a character that the beginning of the window cut: `0e9`, `{1f600}`, `n`, bytes; or
+ * of a surrogate pair, whose second half then stands alone: `d83d\\ude00`.
+ */
+const CUT_ESCAPE =
+  /^(?:[nrtbf]|[ux]?\{?[0-9a-f]{1,6}\}?|\}|[\x80-\xbf]{1,3}|(?:\xef\xbf\xbd){1,3}|u?[0-9a-f]{0,4}\\{0,8}ud[c-f][0-9a-f]{2})$/i;
+const MAX_CUT_ESCAPE = 18;
 /** After such a rest at least this much of a form must follow, or any hex digit would be taken for one. */
 const MIN_AFTER_CUT_ESCAPE = 4;
 
@@ -33,8 +37,7 @@ function longestPiece(
 ): number {
   if (text.bytes.length === 0) return 0;
   const borders = bordersOf(text.bytes);
-  const isCut = (end: number): boolean =>
-    end === window.length ? endsAtCut : readCutMarker(window, end, window.length) > 0;
+  const isCut = (end: number): boolean => (end === window.length ? endsAtCut : readCutMarker(window, end, window.length) > 0);
   let longest = 0;
   for (const { bytes, acceptFrom, endFrom } of patterns) {
     // Knuth-Morris-Pratt with the roles exchanged: which beginnings of the window occur in the form, and at its end.
@@ -46,10 +49,7 @@ function longestPiece(
       if (text.bytes[matched] === byte) matched++;
       most = Math.max(most, matched);
     }
-    const pieces = [
-      matched >= endFrom ? matched : 0,
-      most > 0 && (most >= acceptFrom || isCut(text.ends[most - 1]!)) ? most : 0,
-    ];
+    const pieces = [matched >= endFrom ? matched : 0, most > 0 && (most >= acceptFrom || isCut(text.ends[most - 1]!)) ? most : 0];
     longest = Math.max(longest, ...pieces.filter((piece) => piece >= atLeast));
   }
   return longest === 0 ? 0 : text.ends[longest - 1]!;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Writable } from "node:stream";
+import { expect, it } from "vitest";
+import { createLogger } from "../src/logging.ts";
+import { buildSecretSet, LiveSecrets } from "../src/redact/index.ts";
+
+function lines(): { destination: Writable; entries: () => Record<string, unknown>[]; text: () => string } {
+  let text = "";
+  const destination = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      text += chunk.toString();
+      done();
+    },
+  });
+  return {
+    destination,
+    text: () => text,
+    entries: () =>
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+  };
+}
+
+it("no secret of a live activation shows in a log line: message, fields, keys, errors and stacks [C1]", () => {
+  const secrets = new LiveSecrets();
+  const { destination, entries, text } = lines();
+  const log = createLogger({ level: "info", secrets, destination, base: { worker: "w1" } });
+  const value = 'FAKE-"tok\\en 1';
+  const remove = secrets.add(buildSecretSet([{ value }]));
+  const removeOther = secrets.add(buildSecretSet([{ value: "OTHER-secret" }]));
+  log.info({ header: value, [value]: 1, nested: { body: JSON.stringify({ value }) } }, `sent ${value} and OTHER-secret`);
+  log.child({ child: value }).error({ err: new Error(`bad ${value}`, { cause: new Error(`why ${value}`) }) }, "failed");
+  log.warn({ error: new Error(`also ${value}`) }, "failed");
+  expect(text()).not.toMatch(/FAKE|tok|OTHER/);
+  const [first, second, third] = entries();
+  expect(first).toMatchObject({ level: "info", worker: "w1", header: "[redacted]", msg: "sent [redacted] and [redacted]" });
+  expect(second).toMatchObject({ child: "[redacted]", err: { type: "Error", message: "bad [redacted]: why [redacted]" } });
+  expect(third).toMatchObject({ error: { message: "also [redacted]" } });
+
+  remove();
+  log.info(`${value} OTHER-secret`);
+  expect(entries().at(-1)!["msg"]).toBe(`${value} [redacted]`);
+  removeOther();
+  removeOther();
+  log.info("OTHER-secret");
+  expect(entries().at(-1)!["msg"]).toBe("OTHER-secret");
+});
+
+it("lines without secrets are passed on as pino wrote them, and levels hold", () => {
+  const secrets = new LiveSecrets();
+  secrets.add(buildSecretSet([{ value: "FAKE-token" }]));
+  const { destination, entries } = lines();
+  const log = createLogger({ level: "warn", secrets, destination });
+  log.info("not shown");
+  log.warn({ a: 1.5, b: "ü" }, "shown");
+  expect(entries()).toEqual([{ level: "warn", time: expect.stringMatching(/^\d{4}-/) as string, a: 1.5, b: "ü", msg: "shown" }]);
+});

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { describe, expect, it } from "vitest";
+import { buildSecretSet, createRedactStream, findSecrets } from "../../src/redact/index.ts";
+
+const long = "L0ng".repeat(2048);
+const set = buildSecretSet([{ value: "FAKE-token-é-1234" }, { value: long }]);
+
+describe("createRedactStream", () => {
+  it("redacts a value split over writes, escaped or not [C1]", async () => {
+    const bytes = Buffer.from("a FAKE-token-é-1234 b FAKE-token-\\\\u00e9-1234 c FAKE-token-%C3%A9-1234 d FAKE-tok... (truncated 9 bytes)");
+    for (const size of [1, 2, 3, 7, 20]) {
+      const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+      const shown = await buffer(Readable.from(chunks).pipe(createRedactStream(set)));
+      expect(shown.toString()).toBe("a [redacted] b [redacted] c [redacted] d [redacted]... (truncated 9 bytes)");
+    }
+  });
+
+  it("passes ordinary lines on at once, and what had begun when it turns out to be none", async () => {
+    const stream = createRedactStream(set);
+    const written = async (text: string): Promise<string> => {
+      await new Promise((resolve) => stream.write(text, resolve));
+      return String((stream.read() as Buffer | null) ?? "");
+    };
+    expect(await written("all is well.\n")).toBe("all is well.\n");
+    expect(await written("it is FAK")).toBe("it is ");
+    expect(await written("IR.\n")).toBe("FAKIR.\n");
+    stream.end();
+  });
+
+  it("hides what had begun when the end is a cut", async () => {
+    const shown = await buffer(Readable.from([Buffer.from("it is FA")]).pipe(createRedactStream(set, { endsAtCut: true })));
+    expect(shown.toString()).toBe("it is [redacted]");
+  });
+
+  it("holds little back, whatever comes", async () => {
+    for (const unit of ["L0n", "\\", "%25", "F", "... (truncated 1", "FAKE-tok", "x9".repeat(99)]) {
+      const stream = createRedactStream(set);
+      let out = 0;
+      stream.on("data", (bytes: Buffer) => (out += bytes.length));
+      const chunk = Buffer.from(unit.repeat(4096));
+      for (let round = 0; round < 100; round++) await new Promise((resolve) => stream.write(chunk, resolve));
+      expect(out).toBeGreaterThan(99 * chunk.length);
+      stream.destroy();
+    }
+  });
+});
+
+describe("findSecrets", () => {
+  const count = async (text: string, size = 5): Promise<number> => {
+    const bytes = Buffer.from(text);
+    const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+    return findSecrets(set).scan(Readable.from(chunks));
+  };
+
+  it("counts whole forms, however the file is read", async () => {
+    const encoded = Buffer.from("x:FAKE-token-é-1234").toString("base64");
+    const text = `1 FAKE-token-é-1234 2 FAKE-token-\\u00e9-1234 3 ${encoded} 4 ${long} FAKE-token-é-123`;
+    for (const size of [1, 5, 1000, 100_000]) expect(await count(text, size)).toBe(4);
+  });
+
+  it("does not count cut-off copies and ordinary content", async () => {
+    expect(await count(`FAKE-token-é-123... (truncated 1 bytes) ${long.slice(1)}`)).toBe(0);
+    expect(await findSecrets(buildSecretSet([{ value: "x9" }])).scan(Readable.from([Buffer.from("x9")]))).toBe(0);
+  });
+
+  it("rejects with the stream's error", async () => {
+    const broken = new Readable({ read: () => broken.destroy(new Error("disk gone")) });
+    await expect(findSecrets(set).scan(broken)).rejects.toThrow("disk gone");
+  });
+});

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { buildSecretSet, redactTail } from "../../src/redact/index.ts";
+
+const set = buildSecretSet([{ value: "FAKE-token-1234" }]);
+
+describe("redactTail", () => {
+  it("shortens a line of 1 MB, keeping its head and tail and saying how much was removed [R19]", () => {
+    const line = `Error: head ${"x".repeat(2 ** 20)} tail (code -32603)`;
+    const tail = redactTail(set, line);
+    expect(tail.length).toBeLessThanOrEqual(2000);
+    expect(tail).toMatch(/^Error: head x+ \[\.\.\. \d+ characters removed \.\.\.\] x+ tail \(code -32603\)$/);
+    const removed = Number(/(\d+) characters removed/.exec(tail)![1]);
+    expect(tail.length - ` [... ${removed} characters removed ...] `.length + removed).toBe(line.length);
+  });
+
+  it("keeps the last 2,000 characters of 500 lines [R19]", () => {
+    const lines = Array.from({ length: 500 }, (_, index) => `line ${index} of stderr`).join("\n");
+    expect(redactTail(set, lines)).toBe(lines.slice(-2000));
+    expect(redactTail(set, lines, { maxChars: 50 })).toBe(lines.slice(-50));
+    expect(redactTail(set, "short")).toBe("short");
+    expect(redactTail(set, "short", { maxChars: 0 })).toBe("");
+  });
+
+  it("redacts before it cuts, so that no cut shows a piece of a secret [R19]", () => {
+    for (let before = 1960; before <= 2010; before++) {
+      const tail = redactTail(set, `FAKE-token-1234${"\nx".repeat(before / 2)}${before % 2 ? "y" : ""}`);
+      expect(tail.replace("[redacted]", "")).toMatch(/^[\nxy]*$/);
+      expect(tail.length).toBeLessThanOrEqual(2000);
+    }
+  });
+
+  it("never cuts through a surrogate pair or a [redacted]", () => {
+    const pieces = fc.array(fc.constantFrom("😀", "FAKE-token-1234", "[redacted]", "x", "日"), { maxLength: 400 });
+    const notice = / \[\.\.\. \d+ characters removed \.\.\.\] /;
+    fc.assert(
+      fc.property(pieces, fc.integer({ min: 0, max: 300 }), fc.boolean(), (parts, maxChars, lines) => {
+        const tail = redactTail(set, parts.join(lines ? "\n" : ""), { maxChars });
+        expect(tail.length).toBeLessThanOrEqual(maxChars);
+        expect(tail.isWellFormed()).toBe(true);
+        // Below 150 characters a line's notice may itself be cut.
+        if (lines || maxChars >= 150) expect(tail.replace(notice, "").replaceAll("[redacted]", "")).toMatch(/^[x\n日😀]*$/u);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
