@@ -19,10 +19,10 @@ export interface RedisCheck {
  * Whether this Redis keeps what it is given. An evicting one loses jobs and results in silence, so it is refused.
  * Everything is read from INFO, which works where CONFIG is forbidden.
  * @param options.allowEviction turns that refusal into a warning, which the caller records
- * @throws RollcallError redis_eviction_policy
+ * @throws RollcallError redis_eviction_policy, redis_unreachable (also for a wrong password; when, the connection's role decides)
  */
 export async function checkRedis(redis: Redis, target: RedisTarget, options: { allowEviction: boolean }): Promise<RedisCheck> {
-  const info = await readInfo(redis);
+  const info = await readInfo(redis, target);
   const policy = info.get("maxmemory_policy") ?? null;
   const appendOnly = info.has("aof_enabled") ? info.get("aof_enabled") === "1" : null;
   const warnings: string[] = [];
@@ -86,13 +86,13 @@ export async function requireRedisPassword(target: RedisTarget): Promise<void> {
   );
 }
 
-async function readInfo(redis: Redis): Promise<Map<string, string>> {
+async function readInfo(redis: Redis, target: RedisTarget): Promise<Map<string, string>> {
   let text: string;
   try {
     text = await redis.info();
   } catch (error) {
-    if (isReplyError(error)) return new Map(); // INFO forbidden as well
-    throw error;
+    if (/^NOPERM|^ERR unknown command/.test(messageOf(error))) return new Map(); // INFO is forbidden as well, or renamed
+    throw unreachable(target, error);
   }
   const lines = text.split(/\r?\n/).map((line): [string, string] => {
     const colon = line.indexOf(":");
@@ -104,6 +104,13 @@ async function readInfo(redis: Redis): Promise<Map<string, string>> {
 /** The command line that reaches this Redis, without its password (redis-cli takes that from REDISCLI_AUTH). */
 function redisCli(target: RedisTarget): string {
   return target.kind === "socket" ? `redis-cli -s ${target.path}` : `redis-cli -u ${describeRedis(target)}`;
+}
+
+function unreachable(target: RedisTarget, error: unknown): RollcallError {
+  return new RollcallError(
+    "redis_unreachable",
+    `no answer from the Redis at ${describeRedis(target)}: ${messageOf(error)}. Is it up, and are address and password right?`,
+  );
 }
 
 /** An answer of Redis, as opposed to a connection that failed. */

@@ -74,6 +74,18 @@ test("the fixing command for a Redis on TCP does not show its password", async (
   });
 });
 
+test("a wrong password is an error, not a Redis that hides its policy", async () => {
+  const { target } = await start({ tcp: { password: "right" } });
+  if (target.kind !== "url") throw new Error("expected a URL");
+  const wrong = { kind: "url" as const, url: target.url.replace(":right@", ":wr0ng-pass@") };
+  const redis = connectRedis(wrong, { role: "command", onError: () => undefined });
+  connections.push(redis);
+  await expect(checkRedis(redis, wrong, { allowEviction: false })).rejects.toMatchObject({
+    code: "redis_unreachable",
+    message: expect.not.stringContaining("wr0ng-pass"),
+  });
+});
+
 test("a Redis on TCP that answers without a password is refused, also when the URL carries one", async () => {
   const open = await start({ tcp: {} });
   if (open.target.kind !== "url") throw new Error("expected a URL");
