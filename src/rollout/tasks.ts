@@ -72,6 +72,9 @@ export async function* readTasks(source: TaskSource, files: "check" | "read", on
   }
 }
 
+/** Missing only because the task's id, from which they are made, is missing or wrong: that is what gets told. */
+const DERIVED_FIELDS = new Set(["activation_id", "episode_id"]);
+
 async function readRow(source: TaskSource, line: number, text: string, files: "check" | "read"): Promise<TaskRow> {
   const parsed = parseRow(text);
   if ("problem" in parsed) return { ok: false, line, taskId: null, problems: [parsed.problem] };
@@ -92,7 +95,7 @@ async function readRow(source: TaskSource, line: number, text: string, files: "c
   for (let repeat = 0; repeat < source.repeats; repeat++) {
     const admission = admit(namedRepeat(raw, source, repeat), source.policy);
     if (!admission.accepted) {
-      problems.push(...admission.refusals);
+      problems.push(...admission.refusals.filter(({ path }) => taskId !== null || !DERIVED_FIELDS.has(path)));
       break; // the repeats differ only in their ids
     }
     const { activation } = admission;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { admissionPolicy, loadSettings } from "../../src/config/load.ts";
+import { settingsPage } from "../../src/config/table.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const HOME = { HOME: "/home/someone" };
+
+function tomlFile(text: string): string {
+  const path = join(tempDir(), "rollcall.toml");
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("loadSettings", () => {
+  it("needs nothing: every setting has a default", async () => {
+    const settings = await loadSettings({ env: HOME, file: null });
+    expect(settings).toMatchObject({
+      state_dir: "/home/someone/.local/state/rollcall",
+      concurrency: 4,
+      sandbox: { provider: "bubblewrap" },
+      codex: { timeout_seconds: 600 },
+      secret_key: undefined,
+    });
+    expect(settings.redis_url).toBeUndefined();
+  });
+
+  it("lets a flag win over a variable, and a variable over the file", async () => {
+    const file = tomlFile('log_level = "warn"\n[model]\nname = "from-file"\nbase_url = "http://file/v1"\n');
+    const env = { ...HOME, ROLLCALL_MODEL_BASE_URL: "http://variable/v1", ROLLCALL_LOG_LEVEL: "debug" };
+    const settings = await loadSettings({ env, file, overrides: { log_level: "error", model: { name: undefined } } });
+    expect(settings).toMatchObject({ log_level: "error", model: { name: "from-file", base_url: "http://variable/v1" } });
+  });
+
+  it("takes the state directory from ROLLCALL_STATE_DIR, else from XDG_STATE_HOME", async () => {
+    const xdg = { ...HOME, XDG_STATE_HOME: "/xdg" };
+    expect((await loadSettings({ env: xdg, file: null })).state_dir).toBe("/xdg/rollcall");
+    expect((await loadSettings({ env: { ...xdg, ROLLCALL_STATE_DIR: "/own" }, file: null })).state_dir).toBe("/own");
+  });
+
+  it("counts an empty variable as not set", async () => {
+    expect((await loadSettings({ env: { ...HOME, REDIS_URL: "", XDG_STATE_HOME: "" }, file: null })).redis_url).toBeUndefined();
+  });
+
+  it("refuses unknown names, suggesting the nearest one of the same table", async () => {
+    const file = tomlFile("concurency = 3\n[codex]\ntimeout_second = 5\nzzzzzzzzz = 1\n");
+    await expect(loadSettings({ env: HOME, file })).rejects.toMatchObject({
+      code: "settings_invalid",
+      exitCode: 2,
+      message: expect.stringMatching(
+        /concurency: there is no such setting; did you mean concurrency\?[^]*codex\.timeout_second: .*did you mean timeout_seconds\?|codex\.timeout_second: .*did you mean timeout_seconds\?[^]*concurency: .*did you mean concurrency\?/,
+      ) as string,
+    });
+  });
+
+  it("lists every bad value at once, also limits that contradict each other", async () => {
+    const file = tomlFile(
+      'concurrency = 0\nredis_url = "http://x"\n[codex]\ntimeout_seconds = 10\nmcp_tool_timeout_seconds = 11\n[queue]\nlock_renew_ms = 50000\n',
+    );
+    const message = await loadSettings({ env: HOME, file }).catch((error: Error) => error.message);
+    expect(message).toContain("concurrency: ");
+    expect(message).toContain("redis_url: expected a redis:// or rediss:// URL");
+    const limits = await loadSettings({
+      env: HOME,
+      file: tomlFile("[codex]\ntimeout_seconds = 10\nmcp_tool_timeout_seconds = 11\n[queue]\nlock_renew_ms = 50000\n"),
+    }).catch((error: Error) => error.message);
+    expect(limits).toContain("codex.mcp_tool_timeout_seconds: 11 is more than codex.timeout_seconds (10)");
+    expect(limits).toContain("queue.lock_renew_ms: expected at most half");
+  });
+
+  it("refuses configured grants that no session could use", async () => {
+    const file = tomlFile(
+      '[[tool_grants]]\nname = "a.b"\ntype = "mcp"\nrequired = true\n[tool_grants.connection]\ntransport = "streamable_http"\nurl = "http://x/mcp"\n',
+    );
+    await expect(loadSettings({ env: HOME, file })).rejects.toThrow(/tool_grants\[0\]\.name: .*a name that Codex cannot use/);
+  });
+
+  it("names the line of a file that is not TOML, and quotes nothing of it", async () => {
+    const file = tomlFile('concurrency = 1\n[x]\nAuthorization = "Bearer s3cret-token\n');
+    const message = await loadSettings({ env: HOME, file }).catch((error: Error) => error.message);
+    expect(message).toMatch(/is not TOML, line [34]/);
+    expect(message).not.toContain("s3cret");
+  });
+
+  it("names a file that is not there", async () => {
+    await expect(loadSettings({ env: HOME, file: "/nowhere/rollcall.toml" })).rejects.toThrow("there is no such file");
+  });
+});
+
+it("always allows the configured provider and the configured model key", async () => {
+  const settings = await loadSettings({
+    env: HOME,
+    file: null,
+    overrides: { sandbox: { provider: "host" }, model: { api_key_env: "MY_KEY" } },
+  });
+  expect(admissionPolicy(settings)).toEqual({ allow_providers: ["host", "bubblewrap"], allow_key_env: ["MY_KEY"] });
+});
+
+it("keeps docs/settings.md in step with the schema", async () => {
+  await expect(settingsPage()).toMatchFileSnapshot("../../docs/settings.md");
+});

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
+import { loadSettings } from "../../src/config/load.ts";
+import type { SessionActivation } from "../../src/contract/activation.ts";
+import type { ActivationResult } from "../../src/contract/result.ts";
+import { collectResults } from "../../src/rollout/collect.ts";
+import { exitCodeOf } from "../../src/rollout/exit-code.ts";
+import { runBatch, type BatchPorts, type BatchRequest } from "../../src/rollout/rollout.ts";
+import type { Summary } from "../../src/rollout/summary.ts";
+import { directFleet } from "../support/batch-fleet.ts";
+import { attemptOf } from "../support/result-documents.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+type End = (activation: SessionActivation, generation: number) => Partial<ActivationResult> | null;
+
+const COMPLETED: Partial<ActivationResult> = { attempts: [attemptOf(0, { status: "completed" })] };
+const STARTUP_FAILED: Partial<ActivationResult> = {
+  status: "failed",
+  cause_class: "infrastructure",
+  attempts: [attemptOf(0)],
+  observations: { source: "codex", records: [], gaps: [{ code: "agent_startup_failed" }] },
+};
+const AGENT_FAILED: Partial<ActivationResult> = { status: "failed", cause_class: "agent", attempts: [attemptOf(0)] };
+
+let root: string;
+let tasks: string;
+let out: string;
+beforeEach(() => {
+  root = tempDir();
+  tasks = join(root, "tasks.jsonl");
+  out = join(root, "out");
+});
+
+function writeTasks(rows: readonly unknown[]): void {
+  writeFileSync(tasks, rows.map((row) => `${typeof row === "string" ? row : JSON.stringify(row)}\n`).join(""));
+}
+
+function numbered(count: number): { id: string; input: string }[] {
+  return Array.from({ length: count }, (_, index) => ({ id: `t${index}`, input: "x" }));
+}
+
+/** One start of the batch, as the command does it. */
+async function start(end: End, facts: Partial<Omit<BatchRequest, "tasks">> & { limit?: number } = {}, ports: Partial<BatchPorts> = {}) {
+  const settings = await loadSettings({ env: { HOME: root }, file: null });
+  const said: string[] = [];
+  let fleet: ReturnType<typeof directFleet> | null = null;
+  const request: BatchRequest = {
+    out,
+    tasks: {
+      path: tasks,
+      defaults: settings,
+      toolGrants: [],
+      policy: { allow_providers: ["bubblewrap"], allow_key_env: ["OPENAI_API_KEY"] },
+      repeats: 1,
+      ...(facts.limit === undefined ? {} : { limit: facts.limit }),
+    },
+    skipInvalid: false,
+    allowEmpty: false,
+    retry: "infra",
+    probe: null,
+    comparable: {},
+    versions: {},
+    ...facts,
+  };
+  const outcome = await runBatch(request, {
+    reporter: { say: (text) => said.push(text), ended: () => undefined, progress: () => undefined },
+    openFleet: async (dir) => (fleet = directFleet(await openDirectoryStore(dir.file("artifacts")), end)),
+    preflight: () => Promise.resolve(),
+    onAccepted: () => undefined,
+    stop: { signal: new AbortController().signal, now: new AbortController().signal },
+    ...ports,
+  }).then(
+    ({ summary }) => ({ summary: summary as Summary | null, error: null as unknown }),
+    (error: unknown) => ({ summary: null, error }),
+  );
+  const enqueued = (fleet as ReturnType<typeof directFleet> | null)?.enqueued.map((id) => id.replace(/^act-\d+-\d+-[0-9a-f]+-/, "")) ?? [];
+  return { ...outcome, said: said.join("\n"), enqueued, stopped: (fleet as ReturnType<typeof directFleet> | null)?.stopped ?? false };
+}
+
+function recorded(): { task: string; status: string }[] {
+  const lines = readFileSync(join(out, "results.jsonl"), "utf8").split("\n").filter(Boolean);
+  return lines.map((line) => {
+    const result = JSON.parse(line) as ActivationResult;
+    return { task: result.task_id.task_id, status: result.status };
+  });
+}
+
+describe("a batch", () => {
+  it("ends with one result per task and a summary in the directory [R45]", async () => {
+    writeTasks(numbered(220));
+    const { summary } = await start(({ task_id }) => (task_id.task_id === "t7" ? AGENT_FAILED : COMPLETED));
+    expect(summary).toMatchObject({ total: 220, missing: 0, by_status: { completed: 219, failed: 1 }, interrupted: false });
+    expect(recorded()).toHaveLength(220);
+    expect(JSON.parse(readFileSync(join(out, "summary.json"), "utf8"))).toEqual(summary);
+    expect(exitCodeOf(summary!, { allowEmpty: false })).toBe(1);
+  });
+
+  it("does nothing when everything is done, and says so", async () => {
+    writeTasks(numbered(3));
+    await start(() => COMPLETED);
+    const { said, enqueued, summary } = await start(() => COMPLETED);
+    expect(said).toContain("3 done before; nothing is left to run");
+    expect(enqueued).toEqual([]);
+    expect(summary).toMatchObject({ total: 3, by_status: { completed: 3 } });
+  });
+
+  it.each([
+    ["infra", ["t1", "t3"]],
+    ["failed", ["t1", "t2", "t3"]],
+    ["none", ["t3"]],
+  ] as const)("started again runs by --retry %s what ended badly, and what never ran [E1]", async (retry, expected) => {
+    writeTasks(numbered(4));
+    await start(({ task_id }) => ({ t1: STARTUP_FAILED, t2: AGENT_FAILED })[task_id.task_id] ?? COMPLETED, { limit: 3 });
+    const { enqueued, summary } = await start((_activation, generation) => ({ ...COMPLETED, generation }), { retry });
+    expect(enqueued.sort()).toEqual(expected);
+    expect(summary).toMatchObject({ total: 4, missing: 0 });
+  });
+
+  it("takes in from the store what a crash kept from results.jsonl, without running it again [E2]", async () => {
+    writeTasks(numbered(3));
+    await start(() => COMPLETED);
+    truncateSync(join(out, "results.jsonl"), 100);
+    const { enqueued, said, summary } = await start(() => COMPLETED);
+    expect(enqueued).toEqual([]);
+    expect(said).toMatch(/torn last line[^]*3 taken in from the store/);
+    expect(summary).toMatchObject({ by_status: { completed: 3 } });
+  });
+
+  it("runs again, and says so, when somebody deleted one result from the store [E2]", async () => {
+    writeTasks(numbered(3));
+    await start(() => COMPLETED);
+    const runId = (JSON.parse(readFileSync(join(out, "manifest.json"), "utf8")) as { run_id: string }).run_id;
+    rmSync(join(out, "artifacts", `act-${runId}-t1`), { recursive: true });
+    const { enqueued, said } = await start(() => COMPLETED);
+    expect(enqueued).toEqual(["t1"]);
+    expect(said).toContain("1 with a line in results.jsonl but no result in the store");
+  });
+
+  it("stops at a signal with what ended saved, and the next start goes on", async () => {
+    writeTasks(numbered(5));
+    const stop = new AbortController();
+    const end: End = ({ task_id }) => {
+      if (task_id.task_id !== "t2") return COMPLETED;
+      stop.abort();
+      return null;
+    };
+    const first = await start(end, {}, { stop: { signal: stop.signal, now: new AbortController().signal } });
+    expect(first.stopped).toBe(true);
+    expect(first.summary).toMatchObject({ interrupted: true });
+    expect(exitCodeOf(first.summary!, { allowEmpty: false })).toBe(75);
+    const saved = recorded().length;
+    const second = await start(() => COMPLETED);
+    expect(second.enqueued).toHaveLength(5 - saved);
+    expect(
+      recorded()
+        .map(({ task }) => task)
+        .sort(),
+    ).toEqual(["t0", "t1", "t2", "t3", "t4"]);
+  });
+
+  it("with bad rows runs none of them, and with --skip-invalid records those as refused", async () => {
+    writeTasks([...numbered(2), "not json", { id: "t1", input: "again" }, { id: "empty", input: "" }]);
+    const strict = await start(() => COMPLETED);
+    expect(strict.error).toMatchObject({
+      code: "tasks_invalid",
+      exitCode: 2,
+      message: expect.stringMatching(/3 of 5 rows[^]*line 3:[^]*line 4 [^]*line 5 /) as string,
+    });
+    expect(strict.enqueued).toEqual([]);
+    const lenient = await start(() => COMPLETED, { skipInvalid: true });
+    expect(lenient.summary).toMatchObject({ total: 5, missing: 0, by_status: { completed: 2, refused: 3 } });
+    expect(
+      recorded()
+        .map(({ task }) => task)
+        .sort(),
+    ).toEqual(["empty", "line-3", "line-4", "t0", "t1"]);
+  });
+
+  it("runs a row that was recorded as refused once it is valid", async () => {
+    writeTasks([{ id: "a", input: "x", files: [{ from: "late.txt" }] }]);
+    expect((await start(() => COMPLETED, { skipInvalid: true })).summary).toMatchObject({ by_status: { refused: 1 } });
+    writeFileSync(join(root, "late.txt"), "here");
+    expect((await start(() => COMPLETED, { skipInvalid: true })).summary).toMatchObject({ by_status: { completed: 1, refused: 0 } });
+  });
+
+  it("refuses an empty file unless that is allowed [E18]", async () => {
+    writeTasks([]);
+    expect((await start(() => COMPLETED)).error).toMatchObject({ code: "tasks_empty", exitCode: 2 });
+    expect((await start(() => COMPLETED, { allowEmpty: true })).summary).toMatchObject({ total: 0 });
+  });
+
+  it("refuses a directory of another task file", async () => {
+    writeTasks(numbered(1));
+    await start(() => COMPLETED);
+    writeTasks(numbered(2));
+    expect((await start(() => COMPLETED)).error).toMatchObject({ code: "out_foreign", exitCode: 2 });
+  });
+});
+
+describe("the probe", () => {
+  it("queues the rest only after the first task of more than 20 has begun", async () => {
+    writeTasks(numbered(21));
+    const order: string[] = [];
+    const { summary } = await start(({ task_id }) => {
+      order.push(task_id.task_id);
+      return COMPLETED;
+    });
+    expect(order[0]).toBe("t0");
+    expect(summary).toMatchObject({ by_status: { completed: 21 } });
+  });
+
+  it("stops after three tasks when none can be started, with their results saved", async () => {
+    writeTasks(numbered(30));
+    const { error, enqueued } = await start(() => STARTUP_FAILED);
+    expect(error).toMatchObject({ code: "probe_failed", exitCode: 3 });
+    expect(enqueued).toEqual(["t0", "t1", "t2"]);
+    expect(recorded()).toHaveLength(3);
+    expect(JSON.parse(readFileSync(join(out, "summary.json"), "utf8"))).toMatchObject({ total: 30, missing: 27 });
+  });
+
+  it("goes on behind a first task that is broken by itself", async () => {
+    writeTasks(numbered(30));
+    const { summary } = await start(({ task_id }) => (task_id.task_id === "t0" ? STARTUP_FAILED : COMPLETED));
+    expect(summary).toMatchObject({ by_status: { completed: 29, failed: 1 } });
+  });
+});
+
+it("collect rebuilds the files from the store, keeping rows that were refused before they were queued", async () => {
+  writeTasks([...numbered(3), "not json"]);
+  const { summary } = await start(() => COMPLETED, { skipInvalid: true });
+  const lines = readFileSync(join(out, "results.jsonl"), "utf8").split("\n");
+  writeFileSync(join(out, "results.jsonl"), lines.filter((line) => line.includes("line-4")).join("\n") + "\n");
+  rmSync(join(out, "summary.json"));
+  const rebuilt = await collectResults(out, openDirectoryStore);
+  expect(rebuilt).toMatchObject({ results: 3, kept: 1, summary: { by_status: summary!.by_status } });
+  expect(recorded()).toHaveLength(4);
+});
