@@ -20,7 +20,9 @@ export function directFleet(
   let working: Promise<void> = Promise.resolve();
 
   async function work(): Promise<void> {
-    for (let next = waiting.shift(); started && next !== undefined; next = waiting.shift()) {
+    for (;;) {
+      const next = started ? waiting.shift() : undefined;
+      if (next === undefined) return;
       const { activation, generation } = next;
       const { activation_id, run_id, task_id } = activation;
       const facts = end(activation, generation);
