@@ -72,10 +72,7 @@ export async function requireRedisPassword(target: RedisTarget): Promise<void> {
     await redis.ping();
   } catch (error) {
     if (isReplyError(error)) return; // NOAUTH, NOPERM, or DENIED (protected mode)
-    throw new RollcallError(
-      "redis_unreachable",
-      `no answer from the Redis at ${describeRedis(target)}: ${messageOf(connectionError ?? error)}`,
-    );
+    throw unreachable(target, connectionError ?? error);
   } finally {
     redis.disconnect();
   }
