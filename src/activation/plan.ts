@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { McpServerEntry, McpTimeouts } from "../codex/mcp-servers.ts";
+import { mcpServerEntry } from "../codex/mcp-servers.ts";
+import { isUsableServerName, type ToolGrant } from "../contract/grant.ts";
+import type { ObservationGap } from "../contract/observation.ts";
+import { RollcallError } from "../errors.ts";
+
+/** Longer server names make Codex 0.144.4 cut and hash the tool names ("mcp__" + name + "__" + tool must fit in 64). */
+const LONGEST_UNALTERED_NAME = 38;
+
+export interface ServerPlan {
+  /** What config.toml's mcp_servers holds. */
+  servers: Record<string, McpServerEntry>;
+  /** What was left out, and what Codex will alter. */
+  gaps: ObservationGap[];
+}
+
+/**
+ * Grants to servers: optional grants that Codex cannot use are left out and recorded. Pure. Throws RollcallError
+ * "config_invalid" for a required one: admission refuses those, and the model must never run without it.
+ */
+export function planServers(grants: readonly ToolGrant[], timeouts: McpTimeouts): ServerPlan {
+  const plan: ServerPlan = { servers: {}, gaps: [] };
+  for (const grant of grants) {
+    const usable = grant.type === "mcp" && isUsableServerName(grant.name);
+    if (usable) {
+      plan.servers[grant.name] = mcpServerEntry(grant, timeouts);
+    } else if (grant.required) {
+      throw new RollcallError("config_invalid", `The required grant ${JSON.stringify(grant.name)} is not one that Codex can use.`);
+    } else {
+      plan.gaps.push({ code: grant.type === "mcp" ? "mcp_server_skipped" : "tool_grant_skipped", detail: grant.name });
+    }
+  }
+  plan.gaps.push(...alteredNames(Object.keys(plan.servers)));
+  return plan;
+}
+
+/** Names under which the model sees other tool names than the server's: too long, or equal once "-" becomes "_". */
+function alteredNames(names: readonly string[]): ObservationGap[] {
+  const folded = (name: string): string => name.replaceAll("-", "_");
+  return names.flatMap((name): ObservationGap[] => {
+    const twin = names.find((other) => other !== name && folded(other) === folded(name));
+    if (name.length <= LONGEST_UNALTERED_NAME && twin === undefined) return [];
+    return [
+      { code: "mcp_tool_names_altered", detail: JSON.stringify({ server_name: name, ...(twin === undefined ? {} : { same_as: twin }) }) },
+    ];
+  });
+}

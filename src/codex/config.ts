@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionActivation } from "../contract/activation.ts";
+import { leadingInstructions } from "../contract/input.ts";
+import type { McpServerEntry } from "./mcp-servers.ts";
+
+/** Id of our model provider in config.toml; Codex reserves "openai". */
+const PROVIDER = "rollcall";
+const DEFAULT_BASE_URL = "https://api.openai.com/v1";
+/** Name patterns that `ignore_default_excludes = false` keeps from the shell tool, and those we add to them. */
+const HIDDEN_NAME = /KEY|TOKEN|SECRET|^OPENAI_/i;
+
+export interface CodexConfigInput {
+  activation: Pick<SessionActivation, "codex" | "model" | "input" | "instructions" | "sandbox">;
+  /** The attempt's; replaces `{capture_key}` in the model's URL. */
+  captureKey: string;
+  /** Inside path. */
+  workdir: string;
+  /** Of the worker's configuration; comes before the activation's own instructions. */
+  systemPrompt?: string | undefined;
+  servers: Readonly<Record<string, McpServerEntry>>;
+}
+
+/** Everything config.toml holds, as an object; {@link renderConfig} makes the text. Pure. */
+export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
+  const { codex, model, sandbox } = input.activation;
+  const instructions = developerInstructions(input);
+  return {
+    model_provider: PROVIDER,
+    ...defined({ model: model.name }),
+    approval_policy: "never",
+    // Around Codex is our own sandbox; a second one inside it would only take tools away.
+    sandbox_mode: "danger-full-access",
+    web_search: "disabled",
+    check_for_update_on_startup: false,
+    ...defined({
+      model_context_window: codex.model_context_window,
+      model_auto_compact_token_limit: codex.model_auto_compact_token_limit,
+      model_reasoning_effort: codex.reasoning_effort,
+    }),
+    ...(instructions === "" ? {} : { developer_instructions: instructions }),
+    analytics: { enabled: false },
+    history: { persistence: "none" },
+    // Plugins on would ask github.com and chatgpt.com, and wait 5 s for them where no DNS answers (0.144.4).
+    features: { multi_agent: false, code_mode: false, plugins: false },
+    shell_environment_policy: shellEnvironmentPolicy(sandbox.env),
+    model_providers: {
+      [PROVIDER]: {
+        name: PROVIDER,
+        base_url: (model.base_url ?? DEFAULT_BASE_URL).replaceAll("{capture_key}", input.captureKey),
+        env_key: "OPENAI_API_KEY",
+        wire_api: "responses",
+        stream_idle_timeout_ms: Math.ceil(codex.timeout_seconds * 1000), // Codex takes integers only
+      },
+    },
+    // Otherwise 0.144.4 trusts the workdir, and its .codex/config.toml may send a granted server's token elsewhere.
+    projects: { [input.workdir]: { trust_level: "untrusted" } },
+    ...(Object.keys(input.servers).length === 0 ? {} : { mcp_servers: { ...input.servers } }),
+  };
+}
+
+/** The configured system prompt, the activation's instructions, its leading system message; joined by a blank line. */
+function developerInstructions({ systemPrompt, activation }: CodexConfigInput): string {
+  return [systemPrompt, activation.instructions, leadingInstructions(activation.input)]
+    .filter((text) => text != null && text !== "")
+    .join("\n\n");
+}
+
+/**
+ * Keeps the model key, CODEX_HOME and whatever is named like a secret from the model's commands. What the producer gave
+ * to the task is meant for them, so a variable of the sandbox whose name would hide it is set again.
+ */
+function shellEnvironmentPolicy(env: SessionActivation["sandbox"]["env"]): Record<string, unknown> {
+  const given = Object.entries(env)
+    .filter(([name]) => HIDDEN_NAME.test(name))
+    .map(([name, entry]) => [name, typeof entry === "string" ? entry : entry.value] as const);
+  return {
+    ignore_default_excludes: false,
+    exclude: ["OPENAI_*", "CODEX_HOME"],
+    ...(given.length === 0 ? {} : { set: Object.fromEntries(given) }),
+  };
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

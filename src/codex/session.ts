@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ToolCallRecord } from "../contract/observation.ts";
+import type { ResponseItem, Usage } from "../contract/response.ts";
+import { advisoryOf, type Advisory } from "./advisories.ts";
+import { errorText, type CodexEvent, type CodexItem } from "./events.ts";
+import { responseItems, toolUseOf } from "./items.ts";
+import type { StdoutRecord } from "./stdout.ts";
+import { toolCallRecord } from "./tool-calls.ts";
+import { addUsage } from "./usage.ts";
+
+/** Everything the events of one Codex session say. */
+export interface SessionFacts {
+  threadId: string | null;
+  turnStarted: boolean;
+  turnCompleted: boolean;
+  /** The conversation; items that never completed come last, as incomplete. */
+  items: ResponseItem[];
+  toolCalls: ToolCallRecord[];
+  /** Successful calls by tool name. */
+  toolsCalled: Record<string, number>;
+  /** null = no turn completed, or its usage could not be read. */
+  usage: Usage | null;
+  /** Messages of turn.failed, in order. */
+  turnFailures: string[];
+  /** `error` items that are no advisories, and turn.failed; in order. */
+  errors: string[];
+  advisories: Advisory[];
+  /** Top-level error events, reconnects among them: the usage of what they cut off is unknown. */
+  streamErrors: number;
+  reconnects: number;
+  /** Items and usage show that the model answered; null = cannot be told. */
+  modelAnswered: boolean | null;
+  /** Ids of tool items that completed without having started. */
+  toolStartsMissing: string[];
+  events: number;
+  unparsedLines: number;
+  cutLines: number;
+  /** Item events not kept because the conversation was too large. */
+  eventsDropped: number;
+}
+
+interface OpenItem {
+  item: CodexItem;
+  startedAt: number;
+}
+
+const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024;
+/** What the smallest item costs in memory. */
+const ITEM_OVERHEAD = 512;
+/** Errors, advisories, tool names: more than this are not told apart any more. */
+const MAX_LISTED = 1_000;
+
+/** Folds the records of one session as they come. Memory is bounded by `maxBytes` of items; what decides the verdict is always seen. */
+export class Session {
+  readonly #invocationId: string;
+  readonly #maxBytes: number;
+  readonly #open = new Map<string, OpenItem>();
+  readonly #ids = new Set<string>();
+  readonly #toolsCalled = new Map<string, number>();
+  readonly #facts: Omit<SessionFacts, "toolsCalled" | "usage" | "modelAnswered">;
+  /** undefined = no turn completed yet. */
+  #usage: Usage | null | undefined;
+  #itemBytes = 0;
+
+  constructor(invocationId: string, maxBytes: number = MAX_CONVERSATION_BYTES) {
+    this.#invocationId = invocationId;
+    this.#maxBytes = maxBytes;
+    this.#facts = {
+      threadId: null,
+      turnStarted: false,
+      turnCompleted: false,
+      items: [],
+      toolCalls: [],
+      turnFailures: [],
+      errors: [],
+      advisories: [],
+      streamErrors: 0,
+      reconnects: 0,
+      toolStartsMissing: [],
+      events: 0,
+      unparsedLines: 0,
+      cutLines: 0,
+      eventsDropped: 0,
+    };
+  }
+
+  apply(record: StdoutRecord): void {
+    if (record.kind === "unparsed") this.#facts.unparsedLines++;
+    else this.#facts.events++;
+    if (record.kind === "cut") this.#facts.cutLines++;
+    if (record.kind === "event") this.#applyEvent(record.event, record.at, record.bytes);
+  }
+
+  /** What is known so far. Open items are shown as incomplete; the session itself is not changed. */
+  facts(): SessionFacts {
+    const facts = this.#facts;
+    const open = [...this.#open].flatMap(([id, { item, startedAt }]) =>
+      item.type === "error" ? [] : [{ id: this.#distinct(id), item, startedAt }],
+    );
+    return {
+      ...facts,
+      items: [...facts.items, ...open.flatMap(({ id, item }) => responseItems(item, id, true))],
+      toolCalls: [...facts.toolCalls, ...open.flatMap(({ id, item, startedAt }) => this.#toolCall(item, id, startedAt, null))],
+      toolsCalled: Object.fromEntries(this.#toolsCalled),
+      usage: this.#usage ?? null,
+      modelAnswered: facts.turnCompleted || facts.items.length > 0 || open.length > 0 ? true : facts.turnStarted ? null : false,
+    };
+  }
+
+  #applyEvent(event: CodexEvent, at: number, bytes: number): void {
+    const facts = this.#facts;
+    switch (event.type) {
+      case "thread.started":
+        facts.threadId = event.thread_id;
+        return;
+      case "turn.started":
+        facts.turnStarted = true;
+        return;
+      case "turn.completed":
+        facts.turnStarted = facts.turnCompleted = true;
+        this.#usage = addUsage(this.#usage, event.usage);
+        return;
+      case "turn.failed": {
+        const text = errorText(event.error);
+        if (facts.turnFailures.length < MAX_LISTED) facts.turnFailures.push(text);
+        this.#error(text);
+        return;
+      }
+      case "error":
+        facts.streamErrors++;
+        if (errorText(event.message).startsWith("Reconnecting...")) facts.reconnects++;
+        return;
+      case "item.started":
+      case "item.updated":
+        this.#openItem(event.item, at, bytes);
+        return;
+      case "item.completed":
+        this.#completeItem(event.item, at, bytes);
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #openItem(item: CodexItem, at: number, bytes: number): void {
+    if (item.id === undefined || !this.#fits(bytes)) return;
+    const known = this.#open.get(item.id);
+    this.#open.set(item.id, { item: { ...known?.item, ...item }, startedAt: known?.startedAt ?? at });
+  }
+
+  #completeItem(item: CodexItem, at: number, bytes: number): void {
+    if (item.type === "error") {
+      const text = errorText(item["message"]);
+      const advisory = advisoryOf(text, this.#facts.turnStarted);
+      if (advisory === null) this.#error(text);
+      else if (this.#facts.advisories.length < MAX_LISTED) this.#facts.advisories.push(advisory);
+      return;
+    }
+    const opened = item.id === undefined ? undefined : this.#open.get(item.id);
+    if (item.id !== undefined) this.#open.delete(item.id);
+    const use = toolUseOf(item);
+    if (use !== null && !use.failed) this.#countCall(use.toolName);
+    if (!this.#fits(bytes)) return;
+    const id = this.#distinct(item.id ?? "item~1");
+    this.#ids.add(id);
+    if (use !== null && opened === undefined) this.#facts.toolStartsMissing.push(id);
+    this.#facts.items.push(...responseItems(item, id, false));
+    this.#facts.toolCalls.push(...this.#toolCall(item, id, opened?.startedAt ?? null, at));
+  }
+
+  #toolCall(item: CodexItem, id: string, startedAt: number | null, completedAt: number | null): ToolCallRecord[] {
+    const use = toolUseOf(item);
+    return use === null ? [] : [toolCallRecord(use, { invocationId: this.#invocationId, id, startedAt, completedAt })];
+  }
+
+  #error(text: string): void {
+    if (this.#facts.errors.length < MAX_LISTED) this.#facts.errors.push(text);
+  }
+
+  #fits(bytes: number): boolean {
+    this.#itemBytes += bytes + ITEM_OVERHEAD;
+    if (this.#itemBytes <= this.#maxBytes) return true;
+    this.#facts.eventsDropped++;
+    return false;
+  }
+
+  #countCall(toolName: string): void {
+    const before = this.#toolsCalled.get(toolName) ?? 0;
+    if (before > 0 || this.#toolsCalled.size < MAX_LISTED) this.#toolsCalled.set(toolName, before + 1);
+  }
+
+  /** Codex's own id unless it was there before: calls and outputs are joined by it. */
+  #distinct(id: string): string {
+    if (!this.#ids.has(id)) return id;
+    let n = 2;
+    while (this.#ids.has(`${id}~${n}`)) n++;
+    return `${id}~${n}`;
+  }
+}
