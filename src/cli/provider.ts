@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
+import type { Environment } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { findBubblewrap } from "../sandbox/bubblewrap-binary.ts";
+import { createBubblewrapProvider } from "../sandbox/bubblewrap.ts";
+import { createHostProvider } from "../sandbox/host.ts";
+import type { SandboxProvider } from "../sandbox/types.ts";
+
+/** The configured sandbox provider. `vendoredBwrap`: the bwrap inside the Codex package, used when PATH has none. */
+export async function makeProvider(settings: Settings, env: Environment, vendoredBwrap: string | null): Promise<SandboxProvider> {
+  const stateDir = join(settings.state_dir, "worker");
+  if (settings.sandbox.provider === "host") return createHostProvider({ stateDir });
+  const bwrapPath = await findBubblewrap({ path: env["PATH"] ?? "", ...(vendoredBwrap === null ? {} : { vendored: vendoredBwrap }) });
+  return createBubblewrapProvider({ stateDir, bwrapPath });
+}
