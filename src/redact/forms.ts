@@ -73,6 +73,11 @@ function countChars(bytes: Uint8Array): number {
   return bytes.reduce((count, byte) => count + ((byte & 0xc0) === 0x80 ? 0 : 1), 0);
 }
 
+/** Without bytes at its beginning that could only be the rest of a character: a form must not begin inside one. */
+function fromCharacter(bytes: Uint8Array): Uint8Array {
+  return bytes.subarray(bytes.findIndex((byte) => (byte & 0xc0) !== 0x80));
+}
+
 /** `publicChars`: first characters that are no secret, such as "Bearer "; they do not count towards a prefix's length. */
 function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], endFrom = 1): Pattern {
   const secretChars = countChars(bytes) - publicChars;
@@ -113,14 +118,13 @@ function base64Patterns(value: Buffer): Pattern[] {
 function longPatterns(input: SecretInput): Pattern[] {
   const { value } = input;
   const read = (text: string): Uint8Array => canonicalise(Buffer.from(text)).bytes;
-  const plain = read(value);
-  const forms = [plain];
-  const afterBackslash = read(`\\${value}`);
-  if (!Buffer.from(plain).equals(afterBackslash)) forms.push(afterBackslash);
-  const afterPercent = read(`%${value}`);
-  if (afterPercent.length <= plain.length) forms.push(afterPercent);
-  // Two digits complete a percent escape, one completes it after a percent sign and a digit.
-  if (/^[0-9a-f]/i.test(value)) forms.push(read(value.slice(1)));
+  const swallowed: string[] = [];
+  if (/^[nrtbf0ux]/.test(value)) swallowed.push(`\\${value}`);
+  if (/^[0-9a-f]{2}/i.test(value)) swallowed.push(`%${value}`);
+  // After a percent sign and a digit, one more completes the escape.
+  if (/^[0-9a-f]/i.test(value)) swallowed.push(value.slice(1));
+  const rests = swallowed.map((text) => fromCharacter(read(text))).filter((bytes) => countChars(bytes) >= MIN_CHARS);
+  const forms = [read(value), ...rests];
   if (value.includes(" ")) forms.push(read(value.replaceAll(" ", "+")));
   const scheme = schemeLength(input);
   return [...forms.map((bytes) => patternOf(bytes, scheme)), ...base64Patterns(Buffer.from(value))];

@@ -13,11 +13,13 @@ const MAX_DROPPED = 1024;
 const LINE_END = 1;
 const DOT = 2;
 const ESCAPE = 3;
+const REPLACEMENT = 4;
 /** What has to be looked at besides the automaton; 0 for most bytes. */
 const KIND = new Uint8Array(256);
 KIND[0x0a] = KIND[0x0d] = LINE_END;
 KIND[0x2e] = DOT;
 KIND[0x25] = KIND[0x5c] = ESCAPE;
+KIND[0xef] = REPLACEMENT;
 
 export type MatcherOptions = {
   /** `replaceable` (default): whole forms and cut-off copies. `whole`: whole forms only. */
@@ -94,6 +96,13 @@ export class Matcher {
         const marker = readCutMarker(buf, at, end);
         if (marker === -1 && !final) break;
         if (marker > 0) this.#cut(base + at);
+      } else if (kind === REPLACEMENT) {
+        const next = this.#afterCutCharacter(buf, at, final);
+        if (next === -1) break;
+        if (next > at) {
+          at = next;
+          continue;
+        }
       }
       this.#take(byte, base + at, base + at + 1);
       at++;
@@ -101,6 +110,22 @@ export class Matcher {
     this.#at = base + at;
     if (final && this.#endsAtCut) this.#cut(this.#at);
     else if (final) this.#endLine(this.#at);
+  }
+
+  /**
+   * U+FFFD directly before a cut is what is left of a character that was cut: no byte of the value, but part of what is
+   * replaced. Returns the index after it, `at` when it is an ordinary one, -1 when more input is needed.
+   */
+  #afterCutCharacter(buf: Uint8Array, at: number, final: boolean): number {
+    for (const [index, byte] of [0xef, 0xbf, 0xbd].entries()) {
+      if (at + index === buf.length) return final ? at : -1;
+      if (buf[at + index] !== byte) return at;
+    }
+    const next = at + 3;
+    if (next === buf.length) return final && this.#endsAtCut ? next : final ? at : -1;
+    const marker = readCutMarker(buf, next, buf.length);
+    if (marker === -1) return final ? at : -1;
+    return marker > 0 ? next : at;
   }
 
   #takeEscape(at: number, next: number, base: number): void {

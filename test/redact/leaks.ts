@@ -29,7 +29,7 @@ export function readings(text: string): string[] {
 export function leakedPieces(text: string, secret: string, length = 8): string[] {
   const seen = readings(text);
   const pieces = (of: string): string[] => {
-    const points = [...of];
+    const points = Array.from(of);
     return Array.from({ length: Math.max(0, points.length - length + 1) }, (_, at) => points.slice(at, at + length).join(""));
   };
   const base64 = Buffer.from(secret).toString("base64").replace(/=+$/, "");

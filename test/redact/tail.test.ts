@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildSecretSet, redactTail } from "../../src/redact/index.ts";
 
@@ -38,7 +38,7 @@ describe("redactTail", () => {
       fc.property(pieces, fc.integer({ min: 0, max: 300 }), fc.boolean(), (parts, maxChars, lines) => {
         const tail = redactTail(set, parts.join(lines ? "\n" : ""), { maxChars });
         expect(tail.length).toBeLessThanOrEqual(maxChars);
-        expect(tail.isWellFormed()).toBe(true);
+        expect(Buffer.from(tail).toString()).toBe(tail);
         // Below 150 characters a line's notice may itself be cut.
         if (lines || maxChars >= 150) expect(tail.replace(notice, "").replaceAll("[redacted]", "")).toMatch(/^[x\n日😀]*$/u);
       }),
