@@ -70,6 +70,8 @@ export const CAUSE_CODES = [
   "cancelled",
   "codex_version_mismatch",
   "secret_key_missing",
+  "shutdown",
+  "lock_lost",
   "unknown",
 ] as const;
 export type CauseCode = (typeof CAUSE_CODES)[number];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { z } from "zod";
 import { ACTIVATION_SCHEMA_MINOR, activationSchema, type SessionActivation } from "./activation.ts";
-import type { ToolGrant } from "./grant.ts";
 import { grantRefusals } from "./rules/grants.ts";
 import { inputRefusals } from "./rules/input.ts";
 import { fromIssue } from "./rules/issues.ts";
@@ -55,14 +54,14 @@ function fieldsThatParse(raw: Record<string, unknown>): Partial<SessionActivatio
     // Positions must stay true in the paths, so a grant that failed leaves a hole.
     fields["tool_grants"] = grants.map((grant) => (grant.success ? grant.data : undefined));
   }
-  return fields as Partial<SessionActivation>;
+  return fields;
 }
 
 function ruleRefusals(fields: Partial<SessionActivation>, policy: AdmissionPolicy): Refusal[] {
   return [
     ...schemaMinorRefusals(fields),
     ...inputRefusals(fields),
-    ...grantRefusals((fields.tool_grants ?? []) as (ToolGrant | undefined)[]),
+    ...grantRefusals(fields.tool_grants ?? []),
     ...codexRefusals(fields.codex),
     ...sandboxRefusals(fields.sandbox, policy),
     ...modelRefusals(fields.model, policy),

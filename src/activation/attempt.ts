@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomBytes } from "node:crypto";
+import type { EvidenceTarget } from "../artifacts/evidence.ts";
+import type { SessionActivation } from "../contract/activation.ts";
+import { captureKey, type EpisodeId } from "../contract/identity.ts";
+import { buildSecretSet, type SecretSet } from "../redact/index.ts";
+import type { Claim, ProgressEntry } from "./ports.ts";
+import type { RunPorts } from "./run.ts";
+import { secretsOf } from "./secrets.ts";
+import { stageFailure } from "./stage-failure.ts";
+
+/** One physical run of an activation, from its number to its end. Everything in here that is text of others is not yet redacted. */
+export interface AttemptContext {
+  activation: SessionActivation;
+  attempt: number;
+  /** Charged attempts before this one. */
+  charged: number;
+  episode: EpisodeId;
+  capture_key: string;
+  /** Safe as a file name; names the sandbox. */
+  sandbox_id: string;
+  started_at: Date;
+  queued_ms: number;
+  /** Of a clock that never goes back; for durations. */
+  clock: () => number;
+  modelKey: string;
+  secrets: SecretSet;
+  evidence: EvidenceTarget;
+  progress: (entry: Omit<ProgressEntry, "attempt">) => void;
+}
+
+/** Takes the attempt's number and settles everything that follows from it. The caller ends `forgetSecrets`. */
+export async function beginAttempt(claim: Claim, ports: RunPorts): Promise<{ context: AttemptContext; forgetSecrets: () => void }> {
+  const { activation, ledger } = claim;
+  const { attempt, charged } = await ledger.takeAttempt();
+  const started_at = new Date();
+  const episode = { rollout_id: activation.episode_id.rollout_id, attempt };
+  const modelKey = modelKeyOf(activation, ports);
+  const secrets = buildSecretSet(secretsOf(activation, modelKey));
+  return {
+    context: {
+      activation,
+      attempt,
+      charged,
+      episode,
+      capture_key: captureKey(episode),
+      sandbox_id: randomBytes(16).toString("hex"),
+      started_at,
+      queued_ms: Math.max(0, started_at.getTime() - Date.parse(claim.enqueued_at)),
+      clock: () => performance.now(),
+      modelKey,
+      secrets,
+      evidence: { store: ports.store, activation_id: activation.activation_id, attempt, secrets },
+      progress: (entry) => ledger.progress({ ...entry, attempt }),
+    },
+    forgetSecrets: ports.liveSecrets.add(secrets),
+  };
+}
+
+/** The model key of this activation: its own, or the worker's variable it names; "" when there is none. */
+function modelKeyOf({ model }: SessionActivation, ports: RunPorts): string {
+  return model.api_key ?? ports.modelKeys[model.api_key_env ?? ports.defaultKeyEnv] ?? "";
+}
+
+/**
+ * Codex says that its key is missing only after turn.started, where neither the end of stderr nor a startup gap belongs: so
+ * the worker refuses before launch.
+ */
+export function requireModelKey({ activation, modelKey }: AttemptContext, ports: RunPorts): void {
+  if (modelKey !== "") return;
+  const variable = activation.model.api_key_env ?? ports.defaultKeyEnv;
+  throw stageFailure(
+    "model_key_missing",
+    `the worker has no model key: set ${variable} in its environment, or model.api_key in the activation`,
+  );
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { filesToPlace } from "../artifacts/placed-files.ts";
+import { putText } from "../artifacts/evidence.ts";
+import { promptOf } from "../contract/input.ts";
+import type { Artifact } from "../contract/result.ts";
+import type { CodexBinary } from "../codex/binary.ts";
+import { codexCommand, type CodexCommand } from "../codex/command.ts";
+import { codexConfig } from "../codex/config.ts";
+import { renderConfig } from "../codex/render-config.ts";
+import { processIdentity } from "../host/process.ts";
+import type { Sandbox, SandboxPaths } from "../sandbox/types.ts";
+import type { AttemptContext } from "./attempt.ts";
+import { planServers } from "./plan.ts";
+import type { RunPorts } from "./run.ts";
+import { asStageFailure, stageFailure } from "./stage-failure.ts";
+import type { ObservationGap } from "../contract/observation.ts";
+
+/** What Codex will be given; decided before anything is made. */
+export interface SessionPlan {
+  prompt: string;
+  /** Text of config.toml for a workdir seen at this inside path. */
+  config: (workdir: string) => string;
+  gaps: ObservationGap[];
+}
+
+/** Grants, settings and input to a plan. Pure. Throws StageFailure "config_invalid". */
+export function planSession({ activation, capture_key }: AttemptContext, systemPrompt: string | undefined): SessionPlan {
+  const { codex } = activation;
+  try {
+    const { servers, gaps } = planServers(activation.tool_grants, {
+      startupSeconds: codex.mcp_startup_timeout_seconds,
+      toolSeconds: codex.mcp_tool_timeout_seconds,
+    });
+    return {
+      prompt: promptOf(activation.input),
+      config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers })),
+      gaps,
+    };
+  } catch (error) {
+    throw asStageFailure(error, "config_invalid");
+  }
+}
+
+/** Which Codex this activation runs; throws StageFailure when this worker does not have it. */
+export function codexFor({ activation }: AttemptContext, ports: RunPorts): CodexBinary {
+  const wanted = activation.codex.version;
+  if (wanted === undefined || wanted === ports.codex.version) return ports.codex;
+  throw stageFailure("codex_version_mismatch", `the activation wants Codex ${wanted}, this worker has ${ports.codex.version}`);
+}
+
+/** Makes the sandbox. The caller destroys it. Throws StageFailure "sandbox_failed". */
+export async function openSandbox(
+  { activation, attempt, sandbox_id }: AttemptContext,
+  codex: CodexBinary,
+  ports: RunPorts,
+): Promise<Sandbox> {
+  const name = activation.sandbox.provider ?? ports.defaultProvider;
+  const provider = ports.providers[name];
+  if (provider === undefined) throw stageFailure("sandbox_failed", `this worker has no sandbox provider ${JSON.stringify(name)}`);
+  const own = processIdentity();
+  if (own === null) throw stageFailure("sandbox_failed", "this process is not listed in /proc");
+  const { limits } = activation.sandbox;
+  try {
+    return await provider.create({
+      id: sandbox_id,
+      owner: { activation_id: activation.activation_id, attempt, process: own },
+      runtime: { key: codex.key, hostDir: codex.hostDir, ...(codex.only === undefined ? {} : { only: codex.only }) },
+      limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined)),
+      network: { mode: "shared" },
+      listeners: [],
+    });
+  } catch (error) {
+    throw asStageFailure(error, "sandbox_failed");
+  }
+}
+
+/** Writes config.toml (0600) and the activation's files into the sandbox, and keeps the redacted config as evidence. */
+export async function furnish(context: AttemptContext, sandbox: Sandbox, plan: SessionPlan): Promise<Artifact> {
+  const { workdir, codexHome } = sandbox.inside;
+  let config: string;
+  try {
+    config = plan.config(workdir);
+  } catch (error) {
+    throw asStageFailure(error, "config_invalid");
+  }
+  try {
+    await sandbox.place(`${codexHome}/config.toml`, Buffer.from(config), 0o600);
+    for (const file of filesToPlace(context.activation.sandbox.files)) await sandbox.place(file.path, file.bytes, file.mode);
+  } catch (error) {
+    throw asStageFailure(error, "sandbox_failed");
+  }
+  return putText(context.evidence, "config.toml", config);
+}
+
+/** The command for a furnished sandbox. Pure. */
+export function launchCommand(
+  context: AttemptContext,
+  sandbox: { inside: SandboxPaths; runtimeDir: string },
+  codex: CodexBinary,
+): CodexCommand {
+  return codexCommand({
+    binary: codex,
+    runtimeDir: sandbox.runtimeDir,
+    paths: sandbox.inside,
+    modelKey: context.modelKey,
+    sandboxEnv: context.activation.sandbox.env,
+  });
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import { collect } from "../artifacts/collect.ts";
+import { putTranscript } from "../artifacts/evidence.ts";
+import { handedInPaths } from "../artifacts/submission.ts";
+import type { SessionFacts } from "../codex/session.ts";
+import { verdictOf } from "../codex/verdict.ts";
+import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
+import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
+import { messageOf } from "../errors.ts";
+import { redactTail, redactText } from "../redact/index.ts";
+import type { Sandbox } from "../sandbox/types.ts";
+import type { AttemptContext } from "./attempt.ts";
+import { cancelledOutcome, classify, handedBackOutcome, outcomeOfStage, sessionEnd, type Outcome } from "./classify.ts";
+import { nothingObserved, observe, redactFacts, type Observed } from "./observe.ts";
+import type { SessionPlan } from "./open-sandbox.ts";
+import type { StopReason } from "./ports.ts";
+import { evidenceOf, responseOf } from "./response.ts";
+import type { CodexEnd } from "./run-codex.ts";
+import type { RunPorts } from "./run.ts";
+import type { AttemptReport } from "./settle.ts";
+import { asStageFailure } from "./stage-failure.ts";
+
+/** Gathers what each stage of one attempt leaves, and is asked at the end for all of it. */
+export function newReport(context: AttemptContext, ports: RunPorts): ReportInProgress {
+  return new ReportInProgress(context, ports);
+}
+
+class ReportInProgress {
+  readonly #context: AttemptContext;
+  readonly #ports: RunPorts;
+  readonly #gaps: ObservationGap[] = [];
+  readonly #artifacts: Artifact[] = [];
+  readonly #begun: number;
+  #sandbox: Sandbox | null = null;
+  #end: CodexEnd | null = null;
+  #observed: Omit<Observed, "gaps" | "usage"> | null = null;
+  #outcome: Outcome | null = null;
+  #cleanupError: string | null = null;
+  #marks: { ran?: number; ended?: number; collected?: number } = {};
+
+  constructor(context: AttemptContext, ports: RunPorts) {
+    this.#context = context;
+    this.#ports = ports;
+    this.#begun = context.clock();
+  }
+
+  planned(plan: SessionPlan): void {
+    this.#gaps.push(...plan.gaps);
+  }
+
+  opened(sandbox: Sandbox): void {
+    this.#sandbox = sandbox;
+  }
+
+  kept(artifact: Artifact): void {
+    this.#artifacts.push(artifact);
+    this.#marks.ran = this.#context.clock();
+  }
+
+  /** Codex is gone: what it said is redacted here, once, and classified. */
+  ended(end: CodexEnd): void {
+    const { secrets, capture_key, activation } = this.#context;
+    this.#marks.ended = this.#context.clock();
+    this.#end = end;
+    this.#artifacts.push(...end.artifacts);
+    this.#gaps.push(...end.gaps);
+    const raw = end.session.facts();
+    const facts = redactFacts(secrets, raw);
+    const sessionEnded = sessionEnd(end.exit, end.stopped);
+    const verdict = verdictOf(raw, sessionEnded);
+    const outcome = classify({
+      exit: end.exit.started ? end.exit : { started: false, detail: redactTail(secrets, end.exit.detail) },
+      stopped: end.stopped,
+      facts,
+      verdict,
+      errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
+      stderrTail: redactTail(secrets, end.stderr.text, { startsMidStream: end.stderr.startsMidStream, endsAtCut: true }),
+      grantedServers: activation.tool_grants.map(({ name }) => name),
+    });
+    this.#outcome = outcome;
+    this.#observed = {
+      invocation_id: capture_key,
+      facts,
+      verdict,
+      end: sessionEnded,
+      exit: end.exit,
+      outcome,
+      provider: this.#sandbox?.provider ?? "unknown",
+      elapsed_ms: end.elapsed_ms,
+    };
+  }
+
+  /** Deliverables and the transcript, before the sandbox is stopped. A session that is handed back leaves them: it will be run again. */
+  async collect(): Promise<void> {
+    const { activation, attempt, secrets, evidence } = this.#context;
+    const [sandbox, end] = [this.#sandbox, this.#end];
+    if (sandbox === null || end === null || end.stopped?.kind === "shutdown" || end.stopped?.kind === "lock_lost") return;
+    const bound = AbortSignal.timeout(activation.codex.session_close_timeout_seconds * 1000);
+    const facts: SessionFacts = end.session.facts();
+    const collected = await collect({
+      store: this.#ports.store,
+      activation_id: activation.activation_id,
+      attempt,
+      workdir: { inside: sandbox.inside.workdir, outside: sandbox.outside.workdir },
+      outputs: activation.outputs,
+      handedIn: handedInPaths(facts.items, activation.required_tools),
+      secrets,
+      signal: bound,
+    });
+    this.#artifacts.push(...collected.artifacts);
+    this.#gaps.push(...collected.gaps);
+    const transcript = facts.threadId === null ? null : await putTranscript(evidence, sandbox.outside.codexHome, facts.threadId, bound);
+    if (transcript !== null) this.#artifacts.push(transcript);
+    else if (facts.threadId !== null) this.#gaps.push({ code: "agent_artifact_unavailable", detail: "transcript" });
+  }
+
+  /** A stage threw. What Codex's own end decided stays; else this is the outcome. */
+  broken(error: unknown, signal: AbortSignal): void {
+    const stopped = signal.aborted ? (signal.reason as StopReason) : null;
+    if (this.#outcome !== null) {
+      this.#gaps.push({ code: "agent_artifact_unavailable", detail: redactText(this.#context.secrets, messageOf(error)).slice(0, 500) });
+    } else if (stopped !== null) {
+      this.#outcome = stopped.kind === "cancelled" ? cancelledOutcome(stopped.mark) : handedBackOutcome(stopped.kind);
+    } else {
+      const { failure } = asStageFailure(error, "unknown");
+      this.#outcome = outcomeOfStage({ ...failure, failure_reason: redactTail(this.#context.secrets, failure.failure_reason) });
+    }
+    this.#ports.log.warn(
+      { activation_id: this.#context.activation.activation_id, attempt: this.#context.attempt, err: error },
+      "a stage failed",
+    );
+  }
+
+  async destroySandbox(): Promise<void> {
+    this.#marks.collected = this.#context.clock();
+    if (this.#sandbox === null) return;
+    const { cleanup_error } = await this.#sandbox.destroy();
+    this.#cleanupError = cleanup_error === null ? null : redactText(this.#context.secrets, cleanup_error);
+    if (cleanup_error !== null) {
+      this.#ports.log.error(
+        { sandbox: this.#sandbox.id, cleanup_error },
+        "a sandbox could not be removed; its record is kept for a reaper",
+      );
+    }
+  }
+
+  finish(): AttemptReport {
+    const outcome = this.#outcome ?? outcomeOfStage(asStageFailure(new Error("the attempt ended without an outcome"), "unknown").failure);
+    const { facts, exit, elapsed_ms } = this.#observed ?? { facts: null, exit: null, elapsed_ms: 0 };
+    const worker = this.#worker();
+    return {
+      outcome,
+      observations: this.#bundle(outcome),
+      response: facts === null ? null : responseOf(this.#context, outcome, facts, this.#ports.codex.version, worker.host),
+      evidence:
+        facts === null || exit === null
+          ? null
+          : { ...evidenceOf(facts, exit, elapsed_ms, this.#context.activation.required_tools), cleanup_error: this.#cleanupError },
+      artifacts: this.#artifacts,
+      timing: this.#timing(),
+      worker,
+    };
+  }
+
+  #bundle(outcome: Outcome): ObservationBundle {
+    if (this.#observed === null || this.#sandbox === null) return nothingObserved(this.#context.capture_key, outcome, this.#gaps);
+    return observe({ ...this.#observed, usage: this.#sandbox.usage(), gaps: this.#gaps });
+  }
+
+  #worker(): WorkerInfo {
+    return { ...this.#ports.worker, codex_version: this.#ports.codex.version, sandbox_provider: this.#sandbox?.provider ?? null };
+  }
+
+  #timing(): Timing {
+    const now = this.#context.clock();
+    const { ran = now, ended = ran, collected = now } = this.#marks;
+    return {
+      queued_ms: this.#context.queued_ms,
+      setup_ms: Math.round(ran - this.#begun),
+      run_ms: Math.round(ended - ran),
+      collect_ms: Math.round(Math.max(0, collected - ended)),
+    };
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionFacts } from "../codex/session.ts";
+import type { Response } from "../contract/response.ts";
+import type { Evidence } from "../contract/result.ts";
+import type { SandboxExit } from "../sandbox/types.ts";
+import type { AttemptContext } from "./attempt.ts";
+import type { Outcome } from "./classify.ts";
+
+/** The Responses API object of a session that is gradable; null for any other. Pure; facts are redacted. */
+export function responseOf(
+  context: AttemptContext,
+  outcome: Outcome,
+  facts: SessionFacts,
+  codexVersion: string,
+  host: string,
+): Response | null {
+  if (outcome.status !== "completed" && outcome.status !== "incomplete") return null;
+  return {
+    id: `resp_${context.sandbox_id}`,
+    object: "response",
+    created_at: Math.floor(context.started_at.getTime() / 1000),
+    model: context.activation.model.name ?? "codex-default",
+    status: outcome.status,
+    error: null,
+    incomplete_details: outcome.incomplete_cause === "max_output_tokens" ? { reason: "max_output_tokens" } : null,
+    output: facts.items,
+    usage: facts.usage,
+    metadata: { harness_execution: "sandbox", harness_hostname: host, codex_version: codexVersion },
+    parallel_tool_calls: true,
+    tool_choice: "auto",
+    tools: [],
+  };
+}
+
+/** The measured facts behind an outcome. Pure. */
+export function evidenceOf(facts: SessionFacts, exit: SandboxExit, elapsed_ms: number, requiredTools: readonly string[]): Evidence {
+  return {
+    turn_started: facts.turnStarted,
+    turn_completed: facts.turnCompleted,
+    model_answered: facts.modelAnswered,
+    exit_code: exit.started ? exit.code : null,
+    signal: exit.started ? exit.signal : null,
+    elapsed_ms: Math.round(elapsed_ms),
+    reconnects: facts.reconnects,
+    tools_called: facts.toolsCalled,
+    required_tools_missing: requiredTools.filter((tool) => (facts.toolsCalled[tool] ?? 0) === 0),
+    cleanup_error: null,
+  };
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import { putStderr } from "../artifacts/evidence.ts";
+import { openEventWriter, type EventWriter } from "../artifacts/event-writer.ts";
+import type { ObservationGap } from "../contract/observation.ts";
+import type { Artifact } from "../contract/result.ts";
+import type { CodexCommand } from "../codex/command.ts";
+import { Session } from "../codex/session.ts";
+import { StderrTail, type StderrEnd } from "../codex/stderr.ts";
+import { readStdout, type StdoutRecord } from "../codex/stdout.ts";
+import { redactText } from "../redact/index.ts";
+import type { Sandbox, SandboxExit, SandboxProcess } from "../sandbox/types.ts";
+import type { AttemptContext } from "./attempt.ts";
+import type { StopReason } from "./ports.ts";
+import { within } from "./within.ts";
+
+/** Why we ended Codex; null = it ended by itself. */
+export type Stopped = { kind: "wall_clock" } | StopReason | null;
+
+/** All that was seen of one Codex from launch to exit. Texts are not yet redacted, artifacts are. */
+export interface CodexEnd {
+  exit: SandboxExit;
+  stopped: Stopped;
+  /** Measured. */
+  elapsed_ms: number;
+  session: Session;
+  stderr: StderrEnd;
+  artifacts: Artifact[];
+  gaps: ObservationGap[];
+}
+
+/** SIGTERM ends Codex in some 30 ms (seen in 0.144.4); one that hangs in a system call gets this long. */
+const STOP_GRACE_MS = 5_000;
+
+/**
+ * Launches Codex and follows it to its end: prompt in, events out as they come, the wall clock, and whatever stops it
+ * early. Rejects when evidence cannot be written; Codex is ended by then.
+ */
+export async function runCodex(
+  context: AttemptContext,
+  sandbox: Sandbox,
+  launch: { command: CodexCommand; prompt: string; signal: AbortSignal },
+): Promise<CodexEnd> {
+  const { command, prompt, signal } = launch;
+  const closeMs = context.activation.codex.session_close_timeout_seconds * 1000;
+  const started = context.clock();
+  const child = sandbox.exec(command.argv, { env: command.env, cwd: command.cwd });
+
+  const session = new Session(context.capture_key);
+  const tail = new StderrTail();
+  const stderrFile = putStderr(context.evidence, child.stderr.pipe(tail));
+  stderrFile.catch(() => undefined); // awaited below; may fail before that
+  const events = openEventWriter(context.evidence);
+  writePrompt(child, prompt);
+
+  const watch = watchForStop(child, signal, context.activation.codex.timeout_seconds * 1000);
+  try {
+    const reading = followEvents(child, session, events, context);
+    reading.catch(() => child.stop({ graceMs: 0 }));
+    const exit = await child.exited;
+    const elapsed_ms = context.clock() - started;
+    watch.end();
+    // A process that Codex left behind may hold the pipes; what it writes is none of Codex's.
+    if (!(await within(closeMs, reading))) child.stdout.destroy();
+    await reading.catch(ignorePrematureClose);
+    if (!(await within(closeMs, stderrFile))) child.stderr.destroy();
+    const ended = await events.end();
+    return {
+      exit,
+      stopped: watch.stopped(),
+      elapsed_ms,
+      session,
+      stderr: tail.window(),
+      artifacts: [ended.artifact, await stderrFile],
+      gaps: ended.gaps,
+    };
+  } finally {
+    watch.end();
+    child.stop({ graceMs: 0 }); // nothing happens when it has ended
+  }
+}
+
+/** Codex may exit without having read its prompt: that shows in its exit, not in the broken pipe. */
+function writePrompt(child: SandboxProcess, prompt: string): void {
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(prompt);
+}
+
+async function followEvents(child: SandboxProcess, session: Session, events: EventWriter, context: AttemptContext): Promise<void> {
+  for await (const record of readStdout(child.stdout)) {
+    session.apply(record);
+    await events.write(record.at, record.value);
+    const note = noteOf(record);
+    if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note) });
+  }
+}
+
+/** What a person watching wants to know of an event; null = nothing. */
+function noteOf(record: StdoutRecord): string | null {
+  if (record.kind !== "event") return null;
+  const { event } = record;
+  if (event.type === "turn.started") return "turn started";
+  if (event.type !== "item.started" && event.type !== "item.completed") return null;
+  const { item } = event;
+  if (item.type === "mcp_tool_call" && event.type === "item.started") return `${String(item["tool"])} (${String(item["server"])})`;
+  if (item.type === "agent_message") return "message";
+  return event.type === "item.started" ? item.type : null;
+}
+
+/** Ends Codex at the wall clock or when told to; the first reason counts. */
+function watchForStop(child: SandboxProcess, signal: AbortSignal, wallMs: number): { stopped: () => Stopped; end: () => void } {
+  let stopped: Stopped = null;
+  const stop = (why: NonNullable<Stopped>): void => {
+    stopped ??= why;
+    child.stop({ graceMs: why.kind === "lock_lost" ? 0 : STOP_GRACE_MS });
+  };
+  const timer = setTimeout(() => stop({ kind: "wall_clock" }), wallMs);
+  const onAbort = (): void => stop(signal.reason as StopReason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  return {
+    stopped: () => stopped,
+    end: () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+    },
+  };
+}
+
+function ignorePrematureClose(error: unknown): void {
+  if (error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE") return; // destroyed by us
+  throw error;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import type { CodexBinary } from "../codex/binary.ts";
+import type { LiveSecrets } from "../redact/index.ts";
+import type { SandboxProvider } from "../sandbox/types.ts";
+import { beginAttempt, requireModelKey } from "./attempt.ts";
+import { codexFor, furnish, launchCommand, openSandbox, planSession } from "./open-sandbox.ts";
+import type { Claim, RunEnd } from "./ports.ts";
+import { newReport } from "./report.ts";
+import { runCodex } from "./run-codex.ts";
+import { settle } from "./settle.ts";
+
+/** What a worker brings to every activation it runs. */
+export interface RunPorts {
+  store: ArtifactStore;
+  providers: Readonly<Record<string, SandboxProvider | undefined>>;
+  defaultProvider: string;
+  codex: CodexBinary;
+  /** Values of the variables that activations may name as their model key. */
+  modelKeys: Readonly<Record<string, string | undefined>>;
+  defaultKeyEnv: string;
+  systemPrompt: string | undefined;
+  worker: { id: string; host: string; version: string };
+  /** So that no log line of this process shows a secret of a running activation. */
+  liveSecrets: LiveSecrets;
+  log: Logger;
+}
+
+/**
+ * One claimed activation from its attempt number to its end. An agent that fails is a result; this throws only when nothing
+ * could be saved. Whatever happens, the sandbox is gone afterwards, or its owner record tells a reaper.
+ */
+export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunEnd> {
+  const { context, forgetSecrets } = await beginAttempt(claim, ports);
+  const report = newReport(context, ports);
+  try {
+    context.progress({ stage: "starting" });
+    requireModelKey(context, ports);
+    const codex = codexFor(context, ports);
+    const plan = planSession(context, ports.systemPrompt);
+    report.planned(plan);
+    const sandbox = await openSandbox(context, codex, ports);
+    report.opened(sandbox);
+    report.kept(await furnish(context, sandbox, plan));
+    const command = launchCommand(context, sandbox, codex);
+    const end = await runCodex(context, sandbox, { command, prompt: plan.prompt, signal: claim.signal });
+    report.ended(end);
+    context.progress({ stage: "collecting" });
+    await report.collect();
+  } catch (error) {
+    report.broken(error, claim.signal);
+  }
+  try {
+    await report.destroySandbox();
+    return await settle(claim, context, report.finish(), ports);
+  } finally {
+    context.progress({ stage: "ended" });
+    forgetSecrets();
+  }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ObservationBundle } from "../contract/observation.ts";
+import type { Response } from "../contract/response.ts";
+import {
+  RESULT_SCHEMA,
+  type ActivationResult,
+  type Artifact,
+  type Attempt,
+  type Evidence,
+  type Timing,
+  type WorkerInfo,
+} from "../contract/result.ts";
+import type { AttemptContext } from "./attempt.ts";
+import { cancelledOutcome, type Outcome } from "./classify.ts";
+import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
+import type { RunPorts } from "./run.ts";
+
+/** What an attempt leaves. Everything in it is redacted. */
+export interface AttemptReport {
+  outcome: Outcome;
+  observations: ObservationBundle;
+  response: Response | null;
+  evidence: Evidence | null;
+  artifacts: Artifact[];
+  timing: Timing;
+  worker: WorkerInfo;
+}
+
+/**
+ * Saves the attempt, then decides: handed back, another attempt, or THE end. The order matters: the attempt is on disk before
+ * anything says that it ended, and the cancel mark is read right before the commit.
+ */
+export async function settle(claim: Claim, context: AttemptContext, report: AttemptReport, ports: RunPorts): Promise<RunEnd> {
+  const { activation_id } = claim.activation;
+  const handedBack = report.outcome.failure?.failure_kind === "shutdown";
+  const attempt = attemptRecord(context, report, { charged: !handedBack });
+  await ports.store.putAttempt(activation_id, attempt);
+  if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason).kind };
+
+  const mark = await lastCancelMark(claim, ports);
+  if (mark === null && mayTryAgain(report.outcome, context)) return { kind: "retry", attempt };
+  const final = mark === null ? report : { ...report, outcome: cancelledOutcome(mark) };
+  // Also when the claim was lost meanwhile: finished work is not thrown away, and whoever commits second reads the first's.
+  const attempts = await ports.store.readAttempts(activation_id);
+  const { result } = await ports.store.commit(resultOf(claim, context, final, attempts));
+  return { kind: "ended", result };
+}
+
+/** Redis may be away just now; finished work is committed all the same. */
+async function lastCancelMark({ ledger, activation }: Claim, { log }: RunPorts): Promise<CancelMark | null> {
+  try {
+    return await ledger.cancelMark();
+  } catch (error) {
+    log.warn({ activation_id: activation.activation_id, err: error }, "the cancel mark could not be read before the commit");
+    return null;
+  }
+}
+
+function mayTryAgain({ status, failure }: Outcome, { charged, activation }: AttemptContext): boolean {
+  return status === "failed" && failure?.terminal === false && charged + 1 < activation.max_attempts;
+}
+
+function attemptRecord(context: AttemptContext, report: AttemptReport, { charged }: { charged: boolean }): Attempt {
+  return {
+    attempt: context.attempt,
+    capture_key: context.capture_key,
+    worker: report.worker,
+    started_at: context.started_at.toISOString(),
+    ended_at: new Date().toISOString(),
+    status: report.outcome.status,
+    charged,
+    failure: report.outcome.failure,
+    observations: report.observations,
+  };
+}
+
+function resultOf(
+  { activation, generation }: Claim,
+  context: AttemptContext,
+  report: AttemptReport,
+  attempts: Attempt[],
+): ActivationResult {
+  const { outcome, response } = report;
+  return {
+    schema: RESULT_SCHEMA,
+    activation_id: activation.activation_id,
+    run_id: activation.run_id,
+    generation,
+    agent_session_id: activation.agent_session_id ?? null,
+    episode_id: context.episode,
+    capture_key: context.capture_key,
+    task_id: activation.task_id,
+    status: outcome.status,
+    response,
+    failure: outcome.failure,
+    incomplete_cause: outcome.incomplete_cause,
+    cause_class: outcome.cause_class,
+    evidence: report.evidence,
+    observations: report.observations,
+    attempts,
+    artifacts: report.artifacts,
+    usage: response?.usage ?? null,
+    timing: report.timing,
+    worker: report.worker,
+    ended_at: new Date().toISOString(),
+    metadata: activation.metadata,
+  };
+}
