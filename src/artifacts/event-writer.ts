@@ -38,7 +38,7 @@ export function openEventWriter(target: EvidenceTarget, maxBytes: number = MAX_B
       }
       bytes += line.length;
       kept++;
-      if (!body.write(line)) await Promise.race([once(body, "drain"), stored]);
+      if (!body.write(line)) await Promise.race([once(body, "drain"), stored]).catch(() => stored);
     },
     async end() {
       body.end();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
-import { mkdir, open, rm, type FileHandle } from "node:fs/promises";
+import { createWriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Transform, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -12,10 +13,6 @@ import { hasErrno, RollcallError } from "../errors.ts";
  * worker anyway. Throws "artifact_exists" or the body's own error; the body is then destroyed and no file left behind.
  */
 export async function writeArtifact(target: string, body: Readable, mode: number): Promise<{ bytes: number; sha256: string }> {
-  const file = await createFile(target, mode).catch((error: unknown) => {
-    body.destroy();
-    throw error;
-  });
   const hash = createHash("sha256");
   let bytes = 0;
   const measure = new Transform({
@@ -26,23 +23,13 @@ export async function writeArtifact(target: string, body: Readable, mode: number
     },
   });
   try {
-    await pipeline(body, measure, file.createWriteStream({ autoClose: false }));
-    await file.sync();
+    await mkdir(dirname(target), { recursive: true });
+    await pipeline(body, measure, createWriteStream(target, { flags: "wx", mode, flush: true })); // flush: fsync before it ends
   } catch (error) {
+    body.destroy();
+    if (hasErrno(error, "EEXIST")) throw new RollcallError("artifact_exists", `${target} is there already`, { cause: error });
     await rm(target, { force: true });
     throw error;
-  } finally {
-    await file.close();
   }
   return { bytes, sha256: hash.digest("hex") };
-}
-
-async function createFile(target: string, mode: number): Promise<FileHandle> {
-  await mkdir(dirname(target), { recursive: true });
-  try {
-    return await open(target, "wx", mode);
-  } catch (error) {
-    if (hasErrno(error, "EEXIST")) throw new RollcallError("artifact_exists", `${target} is there already`, { cause: error });
-    throw error;
-  }
 }

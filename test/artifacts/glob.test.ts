@@ -35,7 +35,7 @@ describe("a glob", () => {
     expect(leaves.filter((path) => matches(pattern, path))).toEqual([]);
   });
 
-  test.each(["", "/", "/etc/*", "..", "../x", "a/../../x", "a/\\.\\./x", "{a,..}/x", `${"{a,b}".repeat(7)}`])(
+  test.each(["", "/", "/etc/*", "..", "../x", "a/../../x", "a/\\.\\./x", "{a,..}/x", "{a,b}".repeat(7)])(
     "%j is refused: it leaves the workdir, or has too many alternatives",
     (pattern) => expect(compileGlobs(pattern)).toBeNull(),
   );
