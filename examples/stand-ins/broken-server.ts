@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { readBody, serveOnLoopback } from "./loopback.ts";
+import { SESSION_TOKEN_HEADER } from "./session-tokens.ts";
+
+/**
+ * What is wrong with it: nobody listens | it never answers | an HTTP error | a web page | the connection is closed without
+ * an answer | an error in the protocol's own form.
+ */
+export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error";
+
+export interface BrokenServerOptions {
+  /** Of kind "status"; default 401. */
+  status?: number;
+  /** What the body says where there is one; default a plain sentence. */
+  message?: string;
+  /**
+   * The token header is repeated in the body: as it came, as a JSON string would hold it, or as it came after 100 KB
+   * of other text.
+   */
+  echo?: "raw" | "json" | "long";
+  /** Which header is repeated; default the session token's. */
+  echoHeader?: string;
+}
+
+export interface BrokenServer {
+  readonly url: string;
+  /** How many requests came. */
+  readonly requests: () => number;
+  close(): Promise<void>;
+}
+
+/** A tool server that is down in one certain way. The caller closes it. */
+export async function startBrokenServer(kind: BrokenKind, options: BrokenServerOptions = {}): Promise<BrokenServer> {
+  let requests = 0;
+  const server = await serveOnLoopback((request, response) => {
+    requests++;
+    void answer(kind, request, response, options);
+  });
+  // The port was free a moment ago: as near to "nobody listens there" as one gets without keeping it.
+  if (kind === "refuses") await server.close();
+  return { url: `${server.origin}/mcp`, requests: () => requests, close: () => server.close() };
+}
+
+async function answer(kind: BrokenKind, request: IncomingMessage, response: ServerResponse, options: BrokenServerOptions): Promise<void> {
+  if (kind === "hang") return;
+  if (kind === "close") {
+    request.socket.destroy();
+    return;
+  }
+  const asked = await readBody(request, 1024 * 1024).catch(() => null);
+  const echo = echoed(String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? ""), options.echo);
+  const message = `${options.message ?? "the office tools are down"}${echo}`;
+  if (kind === "html") return send(response, 200, "text/html", `<html><body><h1>Welcome</h1><p>${message}</p></body></html>`);
+  if (kind === "status") return send(response, options.status ?? 401, "text/plain", message);
+  send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: idOf(asked), error: { code: -32_001, message } }));
+}
+
+function echoed(token: string, how: BrokenServerOptions["echo"]): string {
+  switch (how) {
+    case undefined:
+      return "";
+    case "raw":
+      return ` (token ${token})`;
+    case "json":
+      return ` (token ${JSON.stringify(token)})`;
+    case "long":
+      return ` ${"x".repeat(100_000)} (token ${token})`;
+    default:
+      return how satisfies never;
+  }
+}
+
+function idOf(body: string | null): unknown {
+  try {
+    return (JSON.parse(body ?? "") as { id?: unknown }).id ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { "content-type": type });
+  response.end(body);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, onTestFinished, test } from "vitest";
+import { startModelServer, type ModelServer, type ModelServerOptions } from "../../examples/stand-ins/model-server.ts";
+import { RequestLog } from "../../examples/stand-ins/request-log.ts";
+import { say, scriptLine, step, withFault } from "../../examples/stand-ins/script.ts";
+
+async function modelServer(options: ModelServerOptions = {}): Promise<ModelServer> {
+  const server = await startModelServer({ replyDelayMs: 0, ...options });
+  onTestFinished(() => server.close());
+  return server;
+}
+
+function ask(url: string, prompt: string, headers: Record<string, string> = {}): Promise<Response> {
+  const input = [{ type: "message", role: "user", content: [{ type: "input_text", text: prompt }] }];
+  return fetch(`${url}/responses`, { method: "POST", headers, body: JSON.stringify({ model: "stand-in", input }) });
+}
+
+test("without its key a request gets 401 and is counted", async () => {
+  const model = await modelServer({ apiKey: "right" });
+  expect((await ask(model.baseUrl, "hello")).status).toBe(401);
+  expect((await ask(model.baseUrl, "hello", { authorization: "Bearer wrong" })).status).toBe(401);
+  expect((await ask(model.baseUrl, "hello", { authorization: "Bearer right" })).status).toBe(200);
+  expect(model.log.total).toBe(3);
+  expect(model.log.requests().map(({ played }) => played)).toEqual(["rejected", "rejected", "reply"]);
+});
+
+test("a script that is not one is answered 400 and says what is wrong with it", async () => {
+  const model = await modelServer();
+  const broken = await ask(model.baseUrl, "SCRIPT: {not json");
+  expect([broken.status, await broken.text()]).toEqual([400, expect.stringContaining("not JSON")]);
+  const unknown = await ask(model.baseUrl, 'SCRIPT: {"steps":[{"reply":[{"shout":"x"}]}]}');
+  expect([unknown.status, await unknown.text()]).toEqual([400, expect.stringContaining("steps[0].reply[0]")]);
+});
+
+test("a script chosen by the test comes before the prompt's own", async () => {
+  const model = await modelServer({
+    scriptFor: (request) => (request.capture_key === "chosen" ? { steps: [step(say("by the test"))] } : undefined),
+  });
+  const prompt = scriptLine({ steps: [step(say("by the prompt"))] });
+  expect(await (await ask(`${model.url}/ng-rollout/chosen/v1`, prompt)).text()).toContain("by the test");
+  expect(await (await ask(`${model.url}/ng-rollout/other/v1`, prompt)).text()).toContain("by the prompt");
+});
+
+test("a fault strikes as often as it says in each session, and only in the attempt it names", async () => {
+  const model = await modelServer();
+  const twice = scriptLine({ steps: [withFault(step(say("ok")), { kind: "status", status: 503, times: 2 })] });
+  const statuses = async (key: string, prompt: string): Promise<number[]> => {
+    const seen = [];
+    for (let call = 0; call < 3; call++) seen.push((await ask(`${model.url}/ng-rollout/${key}/v1`, prompt)).status);
+    return seen;
+  };
+  expect(await statuses("one", twice)).toEqual([503, 503, 200]);
+  expect(await statuses("two", twice)).toEqual([503, 503, 200]);
+  const firstAttempt = scriptLine({ steps: [withFault(step(say("ok")), { kind: "status", status: 500, attempt: 0 })] });
+  expect(await statuses("three", firstAttempt)).toEqual([500, 500, 500]);
+  expect(await statuses("three-a1", firstAttempt)).toEqual([200, 200, 200]);
+});
+
+test("closing the server ends a request that hangs", async () => {
+  const model = await startModelServer({ replyDelayMs: 0 });
+  const hanging = ask(model.baseUrl, scriptLine({ steps: [withFault(step(), { kind: "hang" })] })).then(
+    () => "answered",
+    () => "ended",
+  );
+  await expect.poll(() => model.log.total).toBe(1);
+  await model.close();
+  expect(await hanging).toBe("ended");
+});
+
+test("an answer comes no sooner than the reply delay, which a step may replace", async () => {
+  const model = await modelServer({ replyDelayMs: 200 });
+  const timed = async (prompt: string): Promise<number> => {
+    const started = performance.now();
+    await (await ask(model.baseUrl, prompt)).text();
+    return performance.now() - started;
+  };
+  expect(await timed("hello")).toBeGreaterThanOrEqual(195);
+  expect(await timed(scriptLine({ steps: [{ ...step(say("slow")), delay_ms: 500 }] }))).toBeGreaterThanOrEqual(495);
+});
+
+test("the log counts every request and keeps only the newest", async () => {
+  const log = new RequestLog({ maxRequests: 3, maxBytes: 10_000 });
+  const model = await modelServer({ log });
+  for (let call = 0; call < 5; call++) await ask(`${model.url}/ng-rollout/key-${call % 2}/v1`, `call ${call}`);
+  expect([log.total, log.countOf("key-0"), log.countOf("key-1"), log.countOf("none")]).toEqual([5, 3, 2, 0]);
+  expect(log.requests().map(({ request }) => request?.prompt)).toEqual(["call 2", "call 3", "call 4"]);
+  await ask(model.baseUrl, "x".repeat(20_000));
+  expect(log.requests()).toHaveLength(1);
+});
