@@ -45,6 +45,8 @@ interface OpenItem {
 }
 
 const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024;
+/** Stands for the id of items that have none. */
+const NO_ID = "item";
 /** What the smallest item costs in memory. */
 const ITEM_OVERHEAD = 512;
 /** Errors, advisories, tool names: more than this are not told apart any more. */
@@ -55,7 +57,8 @@ export class Session {
   readonly #invocationId: string;
   readonly #maxBytes: number;
   readonly #open = new Map<string, OpenItem>();
-  readonly #ids = new Set<string>();
+  /** How often each id has been used. */
+  readonly #ids = new Map<string, number>();
   readonly #toolsCalled = new Map<string, number>();
   readonly #facts: Omit<SessionFacts, "toolsCalled" | "usage" | "modelAnswered">;
   /** undefined = no turn completed yet. */
@@ -161,8 +164,8 @@ export class Session {
     const use = toolUseOf(item);
     if (use !== null && !use.failed) this.#countCall(use.toolName);
     if (!this.#fits(bytes)) return;
-    const id = this.#distinct(item.id ?? "item~1");
-    this.#ids.add(id);
+    const id = this.#distinct(item.id);
+    this.#ids.set(item.id ?? NO_ID, this.#uses(item.id) + 1);
     if (use !== null && opened === undefined) this.#facts.toolStartsMissing.push(id);
     this.#facts.items.push(...responseItems(item, id, false));
     this.#facts.toolCalls.push(...this.#toolCall(item, id, opened?.startedAt ?? null, at));
@@ -189,11 +192,13 @@ export class Session {
     if (before > 0 || this.#toolsCalled.size < MAX_LISTED) this.#toolsCalled.set(toolName, before + 1);
   }
 
-  /** Codex's own id unless it was there before: calls and outputs are joined by it. */
-  #distinct(id: string): string {
-    if (!this.#ids.has(id)) return id;
-    let n = 2;
-    while (this.#ids.has(`${id}~${n}`)) n++;
-    return `${id}~${n}`;
+  /** Codex's own id; numbered when it comes again or is missing, since calls and outputs are joined by it. */
+  #distinct(id: string | undefined): string {
+    const uses = this.#uses(id);
+    return id !== undefined && uses === 0 ? id : `${id ?? NO_ID}~${uses + 1}`;
+  }
+
+  #uses(id: string | undefined): number {
+    return this.#ids.get(id ?? NO_ID) ?? 0;
   }
 }

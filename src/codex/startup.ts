@@ -7,7 +7,12 @@ export interface StartupCause {
   server_names: string[];
 }
 
-const SERVERS_FAILED = "required MCP servers failed to initialize: ";
+/**
+ * Only at the beginning of a line, and its first place: lines before it quote a server's answer escaped, on one line;
+ * what follows may hold line breaks of the answer.
+ */
+const SERVERS_FAILED =
+  /^(?:\S+ ERROR codex_core::session: |Error: thread\/start: )(?:[^\n]*?: )?required MCP servers failed to initialize: /m;
 /** How Codex begins the reason of one server; what follows may be the server's own words. */
 const REASON_BEGINNINGS = [
   "handshaking with MCP server failed: ",
@@ -32,9 +37,9 @@ const ORDER: CauseCode[] = [
  * only Codex's own words at their own places count, since a server's answer is quoted in between. Pure.
  */
 export function startupCause(stderr: string, grantedServers: readonly string[]): StartupCause {
-  const at = stderr.lastIndexOf(SERVERS_FAILED);
-  if (at !== -1) {
-    const reasons = serverReasons(stderr.slice(at + SERVERS_FAILED.length), grantedServers);
+  const line = SERVERS_FAILED.exec(stderr);
+  if (line !== null) {
+    const reasons = serverReasons(stderr.slice(line.index + line[0].length), grantedServers);
     const causes = new Set(reasons.map(({ reason }) => serverCause(reason)));
     return { cause_code: ORDER.find((code) => causes.has(code)) ?? "unknown", server_names: reasons.map(({ name }) => name) };
   }
@@ -44,17 +49,18 @@ export function startupCause(stderr: string, grantedServers: readonly string[]):
 /** `<name>: <reason>[; <name>: <reason>]`, split only where a granted server's name and a known beginning stand. */
 function serverReasons(text: string, grantedServers: readonly string[]): { name: string; reason: string }[] {
   const starts = grantedServers
-    .flatMap((name) => REASON_BEGINNINGS.map((beginning) => ({ name, prefix: `${name}: `, at: placeOf(text, `${name}: ${beginning}`) })))
+    .map((name) => ({ name, at: placeOf(text, `${name}: `) }))
     .filter(({ at }) => at !== -1)
     .sort((one, other) => one.at - other.at);
-  return starts.map(({ name, prefix, at }, index) => ({ name, reason: text.slice(at + prefix.length, starts[index + 1]?.at) }));
+  return starts.map(({ name, at }, index) => ({ name, reason: text.slice(at + name.length + 2, starts[index + 1]?.at) }));
 }
 
-/** At the very beginning, or after the "; " between two servers; -1 when nowhere. */
-function placeOf(text: string, wanted: string): number {
-  if (text.startsWith(wanted)) return 0;
-  const at = text.indexOf(`; ${wanted}`);
-  return at === -1 ? -1 : at + 2;
+/** The first place of a server's reason: at the very beginning, or after the "; " between two servers; -1 when nowhere. */
+function placeOf(text: string, prefix: string): number {
+  const wanted = REASON_BEGINNINGS.map((beginning) => prefix + beginning);
+  if (wanted.some((start) => text.startsWith(start))) return 0;
+  const places = wanted.map((start) => text.indexOf(`; ${start}`)).filter((at) => at !== -1);
+  return places.length === 0 ? -1 : Math.min(...places) + 2;
 }
 
 function serverCause(reason: string): CauseCode {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { sessionGaps } from "../../src/codex/gaps.ts";
+import { Session, type SessionFacts } from "../../src/codex/session.ts";
+import { readStdout } from "../../src/codex/stdout.ts";
+import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
+import type { ObservationGap } from "../../src/contract/observation.ts";
+
+export const VERSIONS = ["0.144.4", "0.171.0"] as const;
+export type Version = (typeof VERSIONS)[number];
+
+export interface Recording {
+  exit_code: number | null;
+  signal: string | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** All recordings of one group of one version, by case. */
+export function recordings(version: Version, group: string): Record<string, Recording> {
+  const path = new URL(`../fixtures/codex/${version}/${group}.json`, import.meta.url);
+  const cases = JSON.parse(readFileSync(path, "utf8")) as Record<
+    string,
+    Omit<Recording, "stdout" | "stderr"> & Record<"stdout" | "stderr", string[]>
+  >;
+  return Object.fromEntries(
+    Object.entries(cases).map(([name, one]) => [name, { ...one, stdout: one.stdout.join("\n"), stderr: one.stderr.join("\n") }]),
+  );
+}
+
+export async function* once(...chunks: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const chunk of chunks) yield typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+}
+
+/** The facts of a stdout; the n-th record is received at second n. */
+export async function factsOf(stdout: string): Promise<SessionFacts> {
+  const session = new Session("key");
+  let second = 0;
+  for await (const record of readStdout(once(stdout), { now: () => ++second })) session.apply(record);
+  return session.facts();
+}
+
+export async function played(recording: Recording): Promise<{ facts: SessionFacts; verdict: Verdict; gaps: ObservationGap[] }> {
+  const facts = await factsOf(recording.stdout);
+  const end = { code: recording.exit_code, signal: recording.signal, timedOut: false };
+  const verdict = verdictOf(facts, end);
+  return { facts, verdict, gaps: sessionGaps(facts, verdict, end, "key") };
+}
+
+/** A conversation in one line an item, to be compared with what was written by hand. */
+export function told(facts: SessionFacts): string[] {
+  return facts.items.map((item) => {
+    const ending = "status" in item && item.status !== "completed" ? ` (${item.status})` : "";
+    switch (item.type) {
+      case "message":
+        return `message ${item.content[0]?.text}${ending}`;
+      case "reasoning":
+        return `reasoning ${item.summary[0]?.text}`;
+      case "function_call":
+        return `call ${item.name} ${item.arguments}${ending}`;
+      case "function_call_output":
+        return `output ${JSON.stringify(item.output)}${ending}`;
+      default:
+        return item satisfies never;
+    }
+  });
+}
