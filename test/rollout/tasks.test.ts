@@ -292,11 +292,8 @@ describe("a task file", () => {
     expect(check.bad[0]?.problems.map((problem) => problem.path)).toContain(path);
   });
 
-  it("keeps its digest whatever the limit is", async () => {
-    const lines = [
-      { id: "a", input: "x" },
-      { id: "b", input: "x" },
-    ];
+  it("keeps its digest whatever the limit is, also when it has many chunks", async () => {
+    const lines = Array.from({ length: 10 }, (_, index) => ({ id: `t${index}`, input: "x".repeat(100_000) }));
     const task = await source(lines);
     const limited = await checkTasks({ ...task, limit: 1 });
     expect(limited.rows).toBe(1);
