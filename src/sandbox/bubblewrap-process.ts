@@ -6,16 +6,17 @@ import { once } from "node:events";
 import { Transform, type Readable, type Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.ts";
-import { processIdentity, type ProcessIdentity } from "../host/process.ts";
+import { isAlive, processIdentity, type ProcessIdentity } from "../host/process.ts";
 import { BWRAP_FDS, GROUP, PASSWD } from "./bubblewrap-profile.ts";
 import type { FileOwner } from "./directories.ts";
 import { failedLaunch, spawnError } from "./failed-launch.ts";
 import { inheritableDescriptors, maskInherited } from "./inherited-descriptors.ts";
-import { childrenOf, factsOf, sendSignal, waitUntilDead } from "./processes.ts";
+import { childrenOf, factsOf, markedProcesses, processesOfUid, SANDBOX_MARK, sendSignal, waitUntilDead } from "./processes.ts";
 import type { SandboxExit, SandboxProcess } from "./types.ts";
 
 const DETAIL_BYTES = 2000;
 const NAMESPACE_END_MS = 10_000;
+const UNKNOWN_PID1_MS = 3000;
 
 export interface BubblewrapLaunch {
   /** bwrap itself, perhaps with prlimit before it, ending in `--` and the command. */
@@ -26,6 +27,8 @@ export interface BubblewrapLaunch {
   options: readonly string[];
   /** bwrap never runs as root: sandbox uid 1000 would be root outside. Null = the worker is not root. */
   user: FileOwner;
+  /** See {@link SANDBOX_MARK}. */
+  mark: string;
   /** Called with the host pid of the sandbox's pid 1, once there is one. */
   onStart: (pid: number) => void;
 }
@@ -37,7 +40,7 @@ export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
   try {
     child = spawn(file, args, {
       cwd: launch.cwd,
-      env: {}, // pid 1 of the sandbox is bwrap, and its environment can be read inside
+      env: { [SANDBOX_MARK]: launch.mark }, // and nothing else: pid 1 of the sandbox is bwrap, whose environment can be read inside
       stdio: maskInherited(
         Array.from({ length: 7 }, () => "pipe" as const),
         inheritableDescriptors(),
@@ -49,6 +52,11 @@ export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
   }
   if (child.pid === undefined) return failedLaunch(spawnError(child));
   return new RunningBubblewrap(child, launch);
+}
+
+/** Bwrap and pid 1 of a sandbox, and whatever runs under a uid that only this sandbox has (null: it has none). */
+export function processesInBubblewrap(mark: string, uid: number | null): number[] {
+  return [...new Set([...markedProcesses(mark), ...(uid === null ? [] : processesOfUid(uid))])];
 }
 
 class RunningBubblewrap implements SandboxProcess {
@@ -63,6 +71,7 @@ class RunningBubblewrap implements SandboxProcess {
   #stderrHead = "";
   #ended = false;
   #terminating = false;
+  #killed = false;
 
   constructor(child: ChildProcess, launch: BubblewrapLaunch) {
     this.#child = child;
@@ -93,13 +102,16 @@ class RunningBubblewrap implements SandboxProcess {
     }
   }
 
+  /**
+   * Ends pid 1, and with it the namespace, and bwrap. Killing bwrap alone is not enough: until the command begins, pid
+   * 1 does not die with it but goes on and runs the command without anybody (seen with bwrap 0.8 and Codex's). So
+   * before pid 1 is known, which takes milliseconds, the kill waits for it.
+   */
   #kill(): void {
-    this.#notePid1(childrenOf(this.#child.pid as number)[0]); // so that its end can be awaited even if never reported
-    this.#child.kill("SIGKILL"); // and the kernel kills pid 1, and with it the namespace
-  }
-
-  #notePid1(pid: number | undefined): void {
-    if (pid !== undefined) this.#pid1 ??= processIdentity(pid);
+    this.#killed = true;
+    if (this.#pid1 === null) return void this.#timers.add(setTimeout(() => this.#child.kill("SIGKILL"), UNKNOWN_PID1_MS));
+    if (isAlive(this.#pid1)) sendSignal(this.#pid1.pid, "SIGKILL");
+    this.#child.kill("SIGKILL");
   }
 
   async #run(statusRead: Promise<void>): Promise<SandboxExit> {
@@ -112,7 +124,8 @@ class RunningBubblewrap implements SandboxProcess {
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
     if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
-    if (outcome.signal !== null && this.#pid1 !== null) return { started: true, code: null, signal: outcome.signal };
+    if (this.#pid1 !== null && this.#killed) return { started: true, code: null, signal: "SIGKILL" };
+    if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal };
     return { started: false, detail: await this.#launchFailure(outcome.code, outcome.signal) };
   }
 
@@ -122,8 +135,9 @@ class RunningBubblewrap implements SandboxProcess {
     for await (const line of createInterface({ input })) {
       const status = parseStatus(line);
       if (status["child-pid"] !== undefined) {
-        this.#notePid1(status["child-pid"]);
-        onStart(status["child-pid"]);
+        this.#pid1 = processIdentity(status["child-pid"]);
+        if (this.#killed) this.#kill();
+        else onStart(status["child-pid"]);
       }
       this.#exitCode = status["exit-code"] ?? this.#exitCode;
     }

@@ -4,11 +4,11 @@ import { mkdir } from "node:fs/promises";
 import { RollcallError } from "../errors.ts";
 import { inspectBubblewrap, missingOptions, reachableBubblewrap, type BubblewrapBinary } from "./bubblewrap-binary.ts";
 import { probeBubblewrap } from "./bubblewrap-probe.ts";
-import { startBubblewrap } from "./bubblewrap-process.ts";
+import { processesInBubblewrap, startBubblewrap } from "./bubblewrap-process.ts";
 import { BWRAP_FDS, bubblewrapArguments, INSIDE, INSIDE_RUNTIME } from "./bubblewrap-profile.ts";
 import { OneSandbox } from "./one-sandbox.ts";
 import { recordsDir } from "./owner-record.ts";
-import { killUntilGone, processesOfUid } from "./processes.ts";
+import { killUntilGone } from "./processes.ts";
 import { limitArguments } from "./resource-limits.ts";
 import { publishRuntime } from "./runtime-copy.ts";
 import { prepareSharedRoot, type SharedRoot } from "./shared-root.ts";
@@ -97,6 +97,7 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
           cwd: dirname(host.command), // so that bwrap's path is not among its words, which can be read inside
           options: bubblewrapArguments({ outside: space.paths, runtime, env, cwd, disableUserns: host.disableUserns }),
           user: space.owner,
+          mark: space.mark,
           onStart,
         }),
       endStragglers: () => endStragglers(space),
@@ -115,8 +116,7 @@ async function runtimeBinds(runtime: SandboxRuntime, shared: SharedRoot | null):
   return runtime.only.map((name) => [join(from, name), join(INSIDE_RUNTIME, name)]);
 }
 
-/** Whatever runs under a uid that only this sandbox has is a part of it. Under the worker's own uid, bwrap must do. */
-async function endStragglers({ owner }: Space): Promise<string | null> {
-  if (owner === null || (await killUntilGone(() => processesOfUid(owner.uid), END_MS))) return null;
-  return `processes of uid ${owner.uid} did not end`;
+async function endStragglers({ owner, mark, directory }: Space): Promise<string | null> {
+  const gone = await killUntilGone(() => processesInBubblewrap(mark, owner?.uid ?? null), END_MS);
+  return gone ? null : `processes of the sandbox in ${directory} did not end`;
 }

@@ -7,7 +7,7 @@ import { hasErrno, messageOf } from "../errors.ts";
 import type { SandboxPaths } from "./types.ts";
 
 const run = promisify(execFile);
-const REMOVE_TIMEOUT_MS = 10_000;
+const TREE_TIMEOUT_MS = 10_000;
 
 /** A uid and gid that files are given to; null keeps the worker's own. */
 export type FileOwner = { uid: number; gid: number } | null;
@@ -33,16 +33,11 @@ export async function makeSandboxDirectory(directory: string, owner: FileOwner):
 }
 
 /**
- * Gives an unprivileged worker back the right to read and to list what the sandboxed program left, whatever modes it
- * set. Links are not followed. find(1) because a hostile tree can be deeper than a path may be long.
+ * Gives an unprivileged worker back its rights on what the sandboxed program left, whatever modes that set. Links are
+ * not followed. chmod(1) and rm(1), because a hostile tree can be deeper than a path may be long.
  */
-export async function restoreAccess(directory: string): Promise<void> {
-  const directories = ["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"];
-  const files = ["-type", "f", "!", "-perm", "-400", "-exec", "chmod", "u+r", "{}", "+"];
-  await run("/usr/bin/find", [directory, ...directories, "-o", ...files], {
-    env: { PATH: "/usr/bin:/bin" },
-    timeout: REMOVE_TIMEOUT_MS,
-  });
+export async function restoreAccess(directory: string, rights: "u+rX" | "u+rwX"): Promise<void> {
+  await run("/bin/chmod", ["-R", rights, "--", directory], { env: {}, timeout: TREE_TIMEOUT_MS });
 }
 
 /**
@@ -51,8 +46,8 @@ export async function restoreAccess(directory: string): Promise<void> {
  */
 export async function removeTree(directory: string): Promise<string | null> {
   try {
-    if (process.getuid?.() !== 0) await restoreAccess(directory).catch(() => undefined); // then rm says why
-    await run("/bin/rm", ["-rf", "--", directory], { env: {}, timeout: REMOVE_TIMEOUT_MS });
+    if (process.getuid?.() !== 0) await restoreAccess(directory, "u+rwX").catch(() => undefined); // then rm says why
+    await run("/bin/rm", ["-rf", "--", directory], { env: {}, timeout: TREE_TIMEOUT_MS });
     await lstat(directory);
     return `${directory} is still there`;
   } catch (error) {

@@ -3,15 +3,14 @@ import { spawn, type ChildProcess } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { messageOf } from "../errors.ts";
 import { failedLaunch, spawnError } from "./failed-launch.ts";
-import { allPids, killUntilGone, readProc } from "./processes.ts";
+import { allPids, killUntilGone, markedProcesses, readProc, SANDBOX_MARK } from "./processes.ts";
 import type { SandboxExit, SandboxProcess } from "./types.ts";
 
 const END_MS = 5000;
-/** In the environment of every process of a host sandbox that did not clear it: how detached ones are found. */
-export const SANDBOX_ID = "ROLLCALL_SANDBOX_ID";
 
 export interface HostLaunch {
-  id: string;
+  /** See {@link SANDBOX_MARK}. */
+  mark: string;
   argv: readonly string[];
   env: Readonly<Record<string, string>>;
   cwd: string;
@@ -23,13 +22,13 @@ export function startOnHost(launch: HostLaunch): SandboxProcess {
   const [file = "", ...args] = launch.argv;
   let child: ChildProcess;
   try {
-    child = spawn(file, args, { cwd: launch.cwd, env: { ...launch.env, [SANDBOX_ID]: launch.id }, detached: true });
+    child = spawn(file, args, { cwd: launch.cwd, env: { ...launch.env, [SANDBOX_MARK]: launch.mark }, detached: true });
   } catch (error) {
     return failedLaunch(messageOf(error));
   }
   if (child.pid === undefined) return failedLaunch(spawnError(child));
   launch.onStart(child.pid);
-  return new RunningOnHost(child, child.pid, launch.id);
+  return new RunningOnHost(child, child.pid, launch.mark);
 }
 
 class RunningOnHost implements SandboxProcess {
@@ -41,13 +40,13 @@ class RunningOnHost implements SandboxProcess {
   readonly #timers = new Set<NodeJS.Timeout>();
   #ended = false;
 
-  constructor(child: ChildProcess, pid: number, id: string) {
+  constructor(child: ChildProcess, pid: number, mark: string) {
     this.#child = child;
     this.stdin = child.stdin as Writable;
     this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
     this.stdout = child.stdout as Readable;
     this.stderr = child.stderr as Readable;
-    this.exited = this.#run(pid, id);
+    this.exited = this.#run(pid, mark);
   }
 
   stop({ graceMs }: { graceMs: number }): void {
@@ -56,13 +55,13 @@ class RunningOnHost implements SandboxProcess {
     if (graceMs > 0) this.#timers.add(setTimeout(() => this.#child.kill("SIGKILL"), graceMs));
   }
 
-  async #run(pid: number, id: string): Promise<SandboxExit> {
+  async #run(pid: number, mark: string): Promise<SandboxExit> {
     const exit = await new Promise<SandboxExit>((resolve) => {
       this.#child.once("exit", (code, signal) => resolve({ started: true, code, signal }));
     });
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    await endHostProcesses(id, pid);
+    await endHostProcesses(mark, pid);
     return exit;
   }
 }
@@ -72,19 +71,15 @@ class RunningOnHost implements SandboxProcess {
  * both, clear its environment and leave the session, escapes: this provider isolates nothing. Without /proc (macOS)
  * only the process group is reached.
  */
-export async function endHostProcesses(id: string, session: number | null): Promise<boolean> {
-  if (process.platform === "linux") return killUntilGone(() => hostProcesses(id, session), END_MS);
+export async function endHostProcesses(mark: string, session: number | null): Promise<boolean> {
+  const find = (): number[] => [...markedProcesses(mark), ...(session === null ? [] : processesOfSession(session))];
+  if (process.platform === "linux") return killUntilGone(find, END_MS);
   if (session !== null) killGroup(session);
   return true;
 }
 
-function hostProcesses(id: string, session: number | null): number[] {
-  return allPids().filter((pid) => pid !== process.pid && (hasMark(pid, id) || (session !== null && sessionOf(pid) === session)));
-}
-
-/** A zombie has no environment left, so it is not counted. */
-function hasMark(pid: number, id: string): boolean {
-  return (readProc(pid, "environ") ?? "").split("\0").includes(`${SANDBOX_ID}=${id}`);
+function processesOfSession(session: number): number[] {
+  return allPids().filter((pid) => pid !== process.pid && sessionOf(pid) === session);
 }
 
 /** Null for a zombie. */

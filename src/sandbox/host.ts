@@ -36,8 +36,8 @@ async function createSandbox(stateDir: string, spec: SandboxSpec): Promise<Sandb
       space,
       inside: space.paths,
       runtimeDir: spec.runtime.hostDir,
-      launch: (argv, { env, cwd }, onStart) => startOnHost({ id: spec.id, argv, env, cwd, onStart }),
-      endStragglers: async () => ((await endHostProcesses(spec.id, null)) ? null : "its processes did not end"),
+      launch: (argv, { env, cwd }, onStart) => startOnHost({ mark: space.mark, argv, env, cwd, onStart }),
+      endStragglers: async () => ((await endHostProcesses(space.mark, null)) ? null : "its processes did not end"),
     });
   } catch (error) {
     throw sandboxFailed(spec.id, error);

@@ -81,7 +81,7 @@ export class OneSandbox implements Sandbox {
     const exit = await process.exited;
     this.#usage?.end();
     // A root worker reads everything anyway. What cannot be restored shows as unreadable where it is collected.
-    if (this.#parts.space.owner === null) await restoreAccess(this.#parts.space.directory).catch(() => undefined);
+    if (this.#parts.space.owner === null) await restoreAccess(this.#parts.space.directory, "u+rX").catch(() => undefined);
     this.#running = null;
     return exit;
   }

@@ -13,8 +13,10 @@ export interface OwnerRecord {
   id: string;
   provider: SandboxProviderName;
   owner: SandboxSpec["owner"];
-  /** The sandbox's directory; its last component is the id. */
+  /** The sandbox's directory, `<id>.<mark>`. */
   directory: string;
+  /** Random; in the environment of its processes. */
+  mark: string;
   /** Its own uid and the lock file that keeps others off it; null when it runs under the worker's uid. */
   uid: { number: number; lock: string } | null;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants } from "node:fs";
-import { mkdir, open, rm, type FileHandle } from "node:fs/promises";
+import { mkdir, open, rm, writeFile, type FileHandle } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import type { FileOwner } from "./directories.ts";
 import type { SandboxPaths } from "./types.ts";
@@ -76,8 +75,7 @@ async function writeNew(path: string, body: Uint8Array | Readable, options: { mo
   await rm(path, { force: true });
   const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
-    if (body instanceof Uint8Array) await file.writeFile(body);
-    else await pipeline(body, file.createWriteStream({ autoClose: false }));
+    await writeFile(file, body);
     if (options.owner !== null) await file.chown(options.owner.uid, options.owner.gid);
     await file.chmod(options.mode & 0o777);
   } finally {

@@ -3,6 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive, processIdentity, type ProcessIdentity } from "../host/process.ts";
 
+/** Name of the variable that marks a sandbox's processes; its value is random, and tells the sandboxed program nothing. */
+export const SANDBOX_MARK = "ROLLCALL_SANDBOX_ID";
+
 /** One living process as /proc shows it; Linux only (everything here finds nothing elsewhere). */
 export interface ProcessFacts {
   pid: number;
@@ -61,6 +64,16 @@ export function allPids(): number[] {
 /** Living processes that run under this uid, whatever namespace they are in. */
 export function processesOfUid(uid: number): number[] {
   return allPids().filter((pid) => factsOf(pid)?.uid === uid);
+}
+
+/**
+ * Living processes that carry a sandbox's mark in the environment they were started with: of a bubblewrap sandbox bwrap
+ * and its pid 1, at every moment of its life; of a host sandbox all that did not clear theirs. Only those that this
+ * user may look into. A zombie has no environment left.
+ */
+export function markedProcesses(mark: string): number[] {
+  const entry = `${SANDBOX_MARK}=${mark}`;
+  return allPids().filter((pid) => pid !== process.pid && (readProc(pid, "environ") ?? "").split("\0").includes(entry));
 }
 
 /**

@@ -6,7 +6,8 @@ import { takeLockFile } from "../host/lock-file.ts";
 import { removeTree } from "./directories.ts";
 import { endHostProcesses } from "./host-process.ts";
 import { listOwnerRecords, recordsDir, removeOwnerRecord, type OwnerRecord } from "./owner-record.ts";
-import { killUntilGone, processesOfUid } from "./processes.ts";
+import { processesInBubblewrap } from "./bubblewrap-process.ts";
+import { killUntilGone } from "./processes.ts";
 
 const END_MS = 5000;
 
@@ -37,25 +38,25 @@ export async function reapDead(stateDir: string): Promise<ReapedSandbox[]> {
 }
 
 async function reap(stateDir: string, record: OwnerRecord): Promise<string | null> {
-  const { id, directory, uid } = record;
-  if (!isAbsolute(directory) || basename(directory) !== `${id}.d`)
+  const { id, directory, mark, provider } = record;
+  const end = (): Promise<boolean> => (provider === "host" ? endHostProcesses(mark, null) : endBubblewrap(record));
+  if (!isAbsolute(directory) || basename(directory) !== `${id}.${mark}`)
     return `its record names ${directory}, which is not a sandbox's directory`;
-  const ended = uid === null ? await endMarked(record) : await endUid(uid);
-  const error = ended ? await removeTree(directory) : "its processes did not end";
+  if (!(await end())) return "its processes did not end";
+  const error = await removeTree(directory);
   if (error === null) await removeOwnerRecord(stateDir, id);
   return error;
 }
 
-/** bwrap dies with its owner; the host provider's commands do not. */
-async function endMarked({ id, provider }: OwnerRecord): Promise<boolean> {
-  return provider === "bubblewrap" || endHostProcesses(id, null);
-}
-
-/** Only the holder of a uid's lock may kill under it: since its owner died, the uid may serve another sandbox. */
-async function endUid({ number, lock }: { number: number; lock: string }): Promise<boolean> {
-  const attempt = await takeLockFile(lock);
-  if (!attempt.held) return true;
-  const gone = await killUntilGone(() => processesOfUid(number), END_MS);
-  await attempt.release();
+/**
+ * bwrap dies with its owner, except when that was killed within milliseconds of a launch: then bwrap's child goes on, or
+ * waits for ever. Only the holder of a uid's
+ * lock may kill under it: since its owner died, the uid may serve another sandbox.
+ */
+async function endBubblewrap({ mark, uid }: OwnerRecord): Promise<boolean> {
+  const lock = uid === null ? null : await takeLockFile(uid.lock);
+  const ours = uid !== null && lock?.held === true ? uid.number : null;
+  const gone = await killUntilGone(() => processesInBubblewrap(mark, ours), END_MS);
+  if (lock?.held === true) await lock.release();
   return gone;
 }

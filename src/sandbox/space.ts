@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { messageOf, RollcallError } from "../errors.ts";
 import { makeSandboxDirectory, pathsIn, removeTree, type FileOwner } from "./directories.ts";
@@ -9,6 +10,8 @@ import type { UidLease } from "./uid-pool.ts";
 /** What a sandbox occupies on the host: its owner record, its directory and, with a root worker, its uid. */
 export interface Space {
   readonly directory: string;
+  /** See {@link SANDBOX_MARK}. */
+  readonly mark: string;
   readonly paths: SandboxPaths;
   readonly owner: FileOwner;
   /** Gives all back, the record last. The reason when something stayed; then the record and the uid stay as well. */
@@ -25,7 +28,8 @@ export async function openSpace(options: {
   lease: UidLease | null;
 }): Promise<Space> {
   const { stateDir, provider, spec, lease } = options;
-  const directory = join(options.parent, `${spec.id}.d`);
+  const mark = randomBytes(8).toString("hex");
+  const directory = join(options.parent, `${spec.id}.${mark}`);
   const owner: FileOwner = lease === null ? null : { uid: lease.uid, gid: lease.uid };
   const uid: OwnerRecord["uid"] = lease === null ? null : { number: lease.uid, lock: lease.lock };
   const close = async (): Promise<string | null> => {
@@ -38,7 +42,7 @@ export async function openSpace(options: {
 
   try {
     checkSpec(spec);
-    const recorded = await writeOwnerRecord(stateDir, { id: spec.id, provider, owner: spec.owner, directory, uid });
+    const recorded = await writeOwnerRecord(stateDir, { id: spec.id, provider, owner: spec.owner, directory, mark, uid });
     if (!recorded) throw new RollcallError("sandbox_failed", `sandbox ${spec.id} exists already (or its dead owner was not reaped yet)`);
   } catch (error) {
     await lease?.release();
@@ -47,10 +51,10 @@ export async function openSpace(options: {
   try {
     await makeSandboxDirectory(directory, owner);
   } catch (error) {
-    await close(); // the record was ours, so is the directory: the name is never used without one
+    await close(); // nobody else has a directory of this name
     throw sandboxFailed(spec.id, error);
   }
-  return { directory, paths: pathsIn(directory), owner, close };
+  return { directory, mark, paths: pathsIn(directory), owner, close };
 }
 
 /** Any error as RollcallError "sandbox_failed". */

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { listOwnerRecords } from "../../../src/sandbox/owner-record.ts";
+import { reapDead } from "../../../src/sandbox/reap.ts";
+import { Context, processesNaming, start, uniqueSeconds, until, type Check, type Setting } from "./setting.ts";
+
+/** A second worker; tells `ready` and then waits to be killed. */
+export async function beVictim(setting: Setting, mark: string): Promise<void> {
+  const sandbox = await new Context(setting).open();
+  const script = `setsid nohup sleep ${mark} >/dev/null 2>&1 & (setsid sh -c 'sleep ${mark}' &) ; echo ready; exec sleep ${mark}`;
+  const running = start(sandbox, ["/bin/sh", "-c", script]);
+  await once(running.stdout, "data");
+  process.stdout.write(`ready ${sandbox.outside.workdir}\n`);
+  await running.exited;
+}
+
+function startVictim(setting: Setting, mark: string): ChildProcess {
+  return spawn(process.execPath, [process.argv[1] as string, JSON.stringify(setting), mark], { stdio: ["ignore", "pipe", "inherit"] });
+}
+
+async function firstLine(child: ChildProcess): Promise<string> {
+  const [line] = (await once(createInterface({ input: child.stdout as Readable }), "line")) as [string];
+  return line;
+}
+
+/** What happens when a worker dies. */
+export const reapingChecks: Check[] = [
+  {
+    title: "kill -9 of the worker ends its sandboxes; a reaper removes the rest, and nothing of a living worker [R47]",
+    run: async (context) => {
+      const { setting } = context;
+      const mark = uniqueSeconds();
+      const living = await context.open();
+      const alive = start(living, ["/bin/sleep", uniqueSeconds()]);
+      const victim = startVictim(setting, mark);
+      const directory = (await firstLine(victim)).replace("ready ", "");
+      await until(() => processesNaming(mark).length >= 4, "the victim's processes run");
+      assert.deepEqual(await reapDead(setting.stateDir), []);
+      victim.kill("SIGKILL");
+      await once(victim, "exit");
+      if (setting.provider === "bubblewrap") await until(() => processesNaming(mark).length === 0, "the kernel ended the sandbox");
+      const [one, two] = await Promise.all([reapDead(setting.stateDir), reapDead(setting.stateDir)]);
+      const reaped = [...one, ...two];
+      assert.deepEqual(
+        reaped.map(({ error }) => error),
+        [null],
+      );
+      assert.deepEqual(processesNaming(mark), []);
+      assert.equal(existsSync(directory), false);
+      assert.deepEqual(
+        (await listOwnerRecords(setting.stateDir)).map(({ id }) => id),
+        [living.id],
+      );
+      assert.equal(existsSync(living.outside.workdir), true);
+      alive.stop({ graceMs: 5000 });
+      assert.deepEqual(await alive.exited, { started: true, code: null, signal: "SIGTERM" });
+    },
+  },
+  {
+    title: "a worker killed at any moment of a launch leaves nothing that a reaper does not end",
+    only: "bubblewrap",
+    run: async (context) => {
+      for (const delayMs of [0, 1, 2, 3, 4, 5, 6, 8, 12]) {
+        const mark = `${delayMs}${uniqueSeconds()}`;
+        const victim = startVictim(context.setting, `${mark}:${delayMs}`);
+        await once(victim, "exit");
+        // Within a few milliseconds bwrap's own protection has a gap, which a reaper must close.
+        const reaped = await reapDead(context.setting.stateDir);
+        assert.deepEqual(
+          reaped.map(({ error }) => error),
+          [null],
+        );
+        assert.deepEqual(processesNaming(`sleep\0${mark}`), []);
+      }
+      if (process.getuid?.() === 0) assert.deepEqual(await readdir(join(context.setting.runtimeRoot, "uids")), []);
+    },
+  },
+  {
+    title: "two workers that publish the same runtime at once both get it whole",
+    needsRoot: true,
+    run: async (context) => {
+      const { runtimeRoot, ...rest } = context.setting;
+      const setting = { ...rest, runtimeRoot: `${runtimeRoot}-two` };
+      const mark = uniqueSeconds();
+      const victims = [1, 2, 3].map(() => startVictim(setting, mark));
+      const lines = await Promise.all(victims.map(firstLine));
+      assert.equal(new Set(lines).size, 3);
+      const runtimes = await readdir(join(setting.runtimeRoot, "runtimes"));
+      assert.ok(
+        runtimes.every((name) => !name.startsWith(".")),
+        runtimes.join(" "),
+      );
+      assert.equal(runtimes.filter((name) => name.startsWith("codex-")).length, 1);
+      for (const victim of victims) victim.kill("SIGKILL");
+      await Promise.all(victims.map((victim) => once(victim, "exit")));
+      await until(() => processesNaming(mark).length === 0, "the sandboxes ended");
+      assert.deepEqual(
+        (await reapDead(setting.stateDir)).map(({ error }) => error),
+        [null, null, null],
+      );
+    },
+  },
+];
