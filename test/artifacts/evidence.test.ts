@@ -141,10 +141,10 @@ describe("stderr.log", () => {
     await putStderr(target, Readable.from([Buffer.from("x")]));
     const stderr = new PassThrough();
     const stored = putStderr(target, stderr);
-    stored.catch(() => {});
+    stderr.write("begins\n");
+    await expect(stored).rejects.toMatchObject({ code: "artifact_exists" });
     for (let n = 0; n < 200; n++) stderr.write(Buffer.alloc(16_384));
     stderr.end();
-    await expect(stored).rejects.toMatchObject({ code: "artifact_exists" });
     await vi.waitFor(() => expect(stderr.readableEnded).toBe(true));
   });
 });
