@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { parseSecretKeys } from "../activation/secret-keys.ts";
 import { checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
@@ -50,7 +51,7 @@ async function checkCodex({ settings }: CheckInput): Promise<{ line: CheckLine; 
 }
 
 async function checkSandbox({ settings, env }: CheckInput, codex: CodexBinary | null): Promise<CheckLine> {
-  const provider = await makeProvider(settings, env, codex?.bwrap ?? null);
+  const provider = await makeProvider(settings.sandbox.provider, { settings, env, vendoredBwrap: codex?.bwrap ?? null });
   const probe = await provider.probe();
   if (!probe.ok)
     return { state: "fail", what: "sandbox", text: probe.fix === undefined ? probe.summary : `${probe.summary}; ${probe.fix}` };
@@ -82,7 +83,11 @@ async function checkRedisServer({ settings, env }: CheckInput): Promise<CheckLin
 
 async function checkSecretKey({ settings }: CheckInput): Promise<CheckLine> {
   if (settings.redis_url === undefined) return { state: "ok", what: "key", text: "each embedded Redis has its own" };
-  if (settings.secret_key !== undefined) return { state: "ok", what: "key", text: "ROLLCALL_SECRET_KEY is set" };
+  if (settings.secret_key !== undefined) {
+    const [first, ...older] = parseSecretKeys(settings.secret_key);
+    const more = older.length === 0 ? "" : `, ${older.map(({ id }) => id).join(", ")} only open`;
+    return { state: "ok", what: "key", text: `key ${first.id} seals${more}` };
+  }
   const text =
     "ROLLCALL_SECRET_KEY is not set, and REDIS_URL is: all producers and workers need the same key, e.g. from `openssl rand -base64 32`";
   return { state: "fail", what: "key", text };

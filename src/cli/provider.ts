@@ -5,12 +5,15 @@ import type { Settings } from "../config/settings.ts";
 import { findBubblewrap } from "../sandbox/bubblewrap-binary.ts";
 import { createBubblewrapProvider } from "../sandbox/bubblewrap.ts";
 import { createHostProvider } from "../sandbox/host.ts";
-import type { SandboxProvider } from "../sandbox/types.ts";
+import type { SandboxProvider, SandboxProviderName } from "../sandbox/types.ts";
 
-/** The configured sandbox provider. `vendoredBwrap`: the bwrap inside the Codex package, used when PATH has none. */
-export async function makeProvider(settings: Settings, env: Environment, vendoredBwrap: string | null): Promise<SandboxProvider> {
+/** A sandbox provider by its name. `vendoredBwrap`: the bwrap inside the Codex package, used when PATH has none. */
+export async function makeProvider(
+  name: SandboxProviderName,
+  { settings, env, vendoredBwrap }: { settings: Settings; env: Environment; vendoredBwrap: string | null },
+): Promise<SandboxProvider> {
   const stateDir = join(settings.state_dir, "worker");
-  if (settings.sandbox.provider === "host") return createHostProvider({ stateDir });
+  if (name === "host") return createHostProvider({ stateDir });
   const bwrapPath = await findBubblewrap({ path: env["PATH"] ?? "", ...(vendoredBwrap === null ? {} : { vendored: vendoredBwrap }) });
   return createBubblewrapProvider({ stateDir, bwrapPath });
 }
