@@ -12,6 +12,7 @@ import type { Sandbox } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
 import { cancelledOutcome, classify, handedBackOutcome, outcomeOfStage, sessionEnd, type Outcome } from "./classify.ts";
 import { nothingObserved, observe, redactFacts, type Observed } from "./observe.ts";
+import { optionalServerGaps } from "./optional-servers.ts";
 import type { SessionPlan } from "./open-sandbox.ts";
 import type { StopReason } from "./ports.ts";
 import { evidenceOf, responseOf } from "./response.ts";
@@ -68,13 +69,18 @@ class ReportInProgress {
     const facts = redactFacts(secrets, raw);
     const sessionEnded = sessionEnd(end.exit, end.stopped);
     const verdict = verdictOf(raw, sessionEnded);
+    const stderrTail = redactTail(secrets, end.stderr.text, { startsMidStream: end.stderr.startsMidStream, endsAtCut: true });
+    if (facts.turnStarted) {
+      const redact = (text: string): string => redactText(secrets, text);
+      this.#gaps.push(...optionalServerGaps(activation.tool_grants, facts.toolCalls, stderrTail, redact));
+    }
     const outcome = classify({
       exit: end.exit.started ? end.exit : { started: false, detail: redactTail(secrets, end.exit.detail) },
       stopped: end.stopped,
       facts,
       verdict,
       errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
-      stderrTail: redactTail(secrets, end.stderr.text, { startsMidStream: end.stderr.startsMidStream, endsAtCut: true }),
+      stderrTail,
       grantedServers: activation.tool_grants.map(({ name }) => name),
     });
     this.#outcome = outcome;
