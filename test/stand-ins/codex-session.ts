@@ -20,6 +20,8 @@ export interface CodexSession {
   /** Tool servers by name, each with the session's token. */
   servers?: Record<string, { url: string; token: string }>;
   streamRetries?: number;
+  /** Fills the workdir before the start. */
+  prepare?: (workdir: string) => void;
   /** More lines for the top of config.toml. */
   settings?: string;
 }
@@ -42,6 +44,7 @@ export async function runCodex(
     return join(dir, name);
   }) as [string, string, string];
   writeFileSync(join(home, "config.toml"), configToml(session, workdir), { mode: 0o600 });
+  session.prepare?.(workdir);
   const result = await execa(binary, ["exec", "--json", "--strict-config", "--skip-git-repo-check", "--cd", workdir, "--", "-"], {
     input: session.prompt,
     // TMPDIR apart from CODEX_HOME, or Codex warns about helper binaries under a temporary directory.
