@@ -12,18 +12,21 @@ export type CodexItem = z.infer<typeof itemSchema>;
 const eventSchema = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("thread.started"), thread_id: z.string() }),
   z.looseObject({ type: z.literal("turn.started") }),
-  z.looseObject({ type: z.literal("turn.completed"), usage: z.unknown() }),
-  z.looseObject({ type: z.literal("turn.failed"), error: z.unknown() }),
+  z.looseObject({ type: z.literal("turn.completed"), usage: z.unknown().optional() }),
+  z.looseObject({ type: z.literal("turn.failed"), error: z.unknown().optional() }),
   /** Trouble with the stream from the model; not the item of the same name. */
-  z.looseObject({ type: z.literal("error"), message: z.unknown() }),
+  z.looseObject({ type: z.literal("error"), message: z.unknown().optional() }),
   z.looseObject({ type: z.literal("item.started"), item: itemSchema }),
   z.looseObject({ type: z.literal("item.updated"), item: itemSchema }),
   z.looseObject({ type: z.literal("item.completed"), item: itemSchema }),
 ]);
 export type CodexEvent = z.infer<typeof eventSchema>;
 
+const KNOWN_TYPES: ReadonlySet<unknown> = new Set(eventSchema.options.map((option) => option.shape.type.value));
+
 /** An event we know; null for any other JSON object. */
 export function parseEvent(value: object): CodexEvent | null {
+  if (!("type" in value) || !KNOWN_TYPES.has(value.type)) return null; // cheaper than a parse that fails
   const parsed = eventSchema.safeParse(value);
   return parsed.success ? parsed.data : null;
 }

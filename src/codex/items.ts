@@ -26,7 +26,7 @@ const commandExecution = z.object({
 const mcpToolCall = z.object({
   server: text,
   tool: text,
-  arguments: z.unknown(),
+  arguments: z.unknown().optional(),
   result: z
     .looseObject({ content: z.array(z.unknown()).catch([]) })
     .nullable()

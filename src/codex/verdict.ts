@@ -60,7 +60,8 @@ function causeOf(facts: SessionFacts, end: SessionEnd): { cause: CauseCode; fail
   if (end.signal !== null && !end.timedOut) return { cause: "killed_by_signal", failureKind: "kill_shaped" };
   if (facts.errors.length > 0) return { cause: "turn_failed", failureKind: "agent_run_error" };
   if (end.code === null) return { cause: "unknown", failureKind: "agent_run_error" };
-  return { cause: end.code === 0 ? "stream_lost" : "exit_code", failureKind: "agent_run_error" };
+  if (end.code !== 0) return { cause: "exit_code", failureKind: "agent_run_error" };
+  return { cause: facts.turnCompleted ? "unknown" : "stream_lost", failureKind: "agent_run_error" };
 }
 
 /** Reads Codex's text of a failed turn (0.144.4 and 0.171.0); the model server's own status is often lost in it. */
