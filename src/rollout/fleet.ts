@@ -11,7 +11,7 @@ export interface Fleet {
   enqueue(activations: readonly SessionActivation[], options: { again: boolean }): Promise<EnqueueAnswer[]>;
   /** Ends of the run's activations, from the beginning, repeated after a reconnect; returns when aborted. */
   follow(runId: string, options: { signal: AbortSignal }): AsyncIterable<{ activation_id: string; generation: number }>;
-  /** Resolves when the model began to work on it, when it ended, or when aborted. */
+  /** Resolves when the model began to work on it, or when aborted; of one that never begins only when aborted. */
   untilBegun(activationId: string, options: { signal: AbortSignal }): Promise<void>;
   /** Ids of the committed results. */
   listEnded(): AsyncIterable<string>;
@@ -20,7 +20,7 @@ export interface Fleet {
   running(runId: string): Promise<number>;
   /** Starts workers in this process; nothing when it has none. */
   startWorkers(): Promise<void>;
-  /** Takes nothing new, hands back what runs, uncharged. `now`: without waiting for orderly ends. */
+  /** Takes nothing new, hands back what runs, uncharged. `now`: without waiting for orderly ends. Safe to call again. */
   stopWorkers(options: { now: boolean }): Promise<void>;
   close(): Promise<void>;
 }

@@ -25,13 +25,9 @@ export async function probe(context: {
   let waiting = [...context.ids];
   let failures = 0;
   while (waiting.length > 0 && !signal.aborted) {
-    await Promise.all(waiting.map((id) => fleet.untilBegun(id, { signal })));
-    const failed: ResultFacts[] = [];
-    for (const id of waiting) {
-      if (!(await tally.takeFromStore(id))) continue; // it runs
-      const facts = files.recorded.get(id);
-      if (facts !== undefined && !began(facts)) failed.push(facts);
-    }
+    await Promise.all(waiting.map((id) => fleet.untilBegun(id, { signal: AbortSignal.any([signal, tally.taken(id)]) })));
+    const ended = waiting.filter((id) => tally.taken(id).aborted);
+    const failed = ended.map((id) => files.recorded.get(id)!).filter((facts) => !began(facts));
     failures += failed.length;
     if (failures > SPARE_PROBES) {
       const causes = [...new Set(failed.map((facts) => facts.failure?.cause_code ?? "unknown"))].join(", ");

@@ -38,6 +38,7 @@ export async function openResultsFiles(paths: { results: string; failures: strin
       if (before !== undefined && !before.refused_row && before.generation >= result.generation) return false;
       const facts = factsOf(result);
       if (facts === null) throw new Error(`the result of ${result.activation_id} lacks required fields`);
+      recorded.set(result.activation_id, facts); // before the first await: two calls with one result write one line
       // Failures first: after a crash between the two the result is taken again, and its attempts are known already.
       const failed = result.attempts.filter(
         ({ failure, attempt }) => failure !== null && !failedAttempts.has(attemptKey(result.activation_id, attempt)),
@@ -45,7 +46,6 @@ export async function openResultsFiles(paths: { results: string; failures: strin
       for (const { attempt } of failed) failedAttempts.add(attemptKey(result.activation_id, attempt));
       const { activation_id, run_id, generation, task_id } = result;
       await failures.append(failed.map((attempt) => ({ activation_id, run_id, generation, task_id, ...attempt })));
-      recorded.set(activation_id, facts);
       await results.append([result]);
       return true;
     },

@@ -11,6 +11,8 @@ export interface Tally {
   /** Rejects when following the run, or writing a result, fails for good. */
   readonly broken: Promise<never>;
   left(): number;
+  /** Aborted as soon as the activation's result of this start is taken. */
+  taken(activationId: string): AbortSignal;
   /** Takes in one activation's result if it has ended; false when the store has none for it. */
   takeFromStore(activationId: string): Promise<boolean>;
   /** A result that was made here. */
@@ -33,7 +35,8 @@ export function makeTally(options: {
 }): Tally {
   const { fleet, files, runId, pending, reporter } = options;
   const following = new AbortController();
-  const taken = deferred<void>();
+  const watched = new Map<string, AbortController>();
+  const allTaken = deferred<void>();
   const broken = deferred<never>();
   broken.promise.catch(() => undefined); // whoever awaits it sees it; nobody has to
   const before = [...files.recorded.values()].filter(({ activation_id }) => !pending.has(activation_id));
@@ -45,7 +48,7 @@ export function makeTally(options: {
     endedHere: 0,
     startedAt: options.startedAt,
   };
-  if (pending.size === 0) taken.resolve();
+  if (pending.size === 0) allTaken.resolve();
 
   async function record(result: ActivationResult): Promise<void> {
     if (!(await files.take(result))) return;
@@ -54,7 +57,8 @@ export function makeTally(options: {
     if (!gradable(result.status)) state.failed++;
     reporter.ended(files.recorded.get(result.activation_id)!, state);
     pending.delete(result.activation_id);
-    if (pending.size === 0) taken.resolve();
+    watched.get(result.activation_id)?.abort();
+    if (pending.size === 0) allTaken.resolve();
   }
 
   async function takeFromStore(activationId: string): Promise<boolean> {
@@ -79,9 +83,15 @@ export function makeTally(options: {
   }, TICK_MS);
 
   return {
-    allTaken: taken.promise,
+    allTaken: allTaken.promise,
     broken: broken.promise,
     left: () => pending.size,
+    taken(activationId) {
+      const watch = watched.get(activationId) ?? new AbortController();
+      watched.set(activationId, watch);
+      if (!pending.has(activationId)) watch.abort();
+      return watch.signal;
+    },
     takeFromStore,
     record,
     async sweep() {

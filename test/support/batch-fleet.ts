@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
@@ -54,8 +55,9 @@ export function directFleet(
         }
       }
     },
-    async untilBegun(activationId: string, { signal }: { signal: AbortSignal }) {
-      while (!signal.aborted && (await store.readCommit(activationId)) === null) await new Promise(setImmediate);
+    async untilBegun(_activationId: string, { signal }: { signal: AbortSignal }) {
+      // Nothing here ever only begins: it has ended, which the batch finds out by itself.
+      if (!signal.aborted) await once(signal, "abort");
     },
     listEnded: () => store.listEnded(),
     readResult: (activationId: string) => store.readCommit(activationId),

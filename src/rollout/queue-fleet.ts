@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import { followRun } from "../queue/ended.ts";
+import { enqueueAgain } from "../queue/enqueue-again.ts";
+import { enqueueActivations } from "../queue/enqueue.ts";
+import { followProgress } from "../queue/progress.ts";
+import type { Queues } from "../queue/queues.ts";
+import { countRunning } from "../queue/run-status.ts";
+import type { Fleet } from "./fleet.ts";
+
+/** Workers of this process, started and stopped as one. */
+export interface LocalWorkers {
+  stop(options: { now: boolean }): Promise<void>;
+}
+
+/** A fleet over the real queue. `startWorkers`: null = other processes do the work. `close` runs last. */
+export function queueFleet(parts: {
+  queues: Queues;
+  store: ArtifactStore;
+  keys: SecretKeys;
+  startWorkers: (() => Promise<LocalWorkers>) | null;
+  close: () => Promise<void>;
+}): Fleet {
+  const { queues, store, keys } = parts;
+  let workers: Promise<LocalWorkers> | null = null;
+
+  async function stopWorkers(options: { now: boolean }): Promise<void> {
+    const started = await workers?.catch(() => null); // whoever started them was told
+    await started?.stop(options);
+  }
+
+  return {
+    enqueue: (activations, { again }) =>
+      again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
+    follow: (runId, { signal }) => followRun(queues, runId, { signal }),
+    async untilBegun(activationId, { signal }) {
+      // An attempt that fails before its turn goes from "starting" to "ended", and another one may follow.
+      for await (const { stage } of followProgress(queues, activationId, { signal })) if (stage === "running") return;
+    },
+    listEnded: () => store.listEnded(),
+    readResult: (activationId) => store.readCommit(activationId),
+    running: (runId) => countRunning(queues, runId),
+    async startWorkers() {
+      if (parts.startWorkers === null) return;
+      workers ??= parts.startWorkers();
+      await workers;
+    },
+    stopWorkers,
+    async close() {
+      await stopWorkers({ now: false });
+      await parts.close();
+    },
+  };
+}
