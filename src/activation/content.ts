@@ -11,7 +11,9 @@ const MOST_FIELDS = 20;
  * key, whatever the nonces and the order of fields. The trace context is left out: each request has one of its own.
  */
 export function contentDigest(sealed: SealedActivation): string {
-  return createHash("sha256").update(canonical(sealed), "utf8").digest("hex");
+  return createHash("sha256")
+    .update(canonical(comparable(sealed)), "utf8")
+    .digest("hex");
 }
 
 /** Paths of the fields in which two sealed activations differ, e.g. "tool_grants[0].connection.url"; at most 20. */
@@ -35,8 +37,7 @@ function comparable(sealed: SealedActivation): Record<string, unknown> {
 }
 
 function canonical(value: unknown): string {
-  const content = isTree(value) && "activation_id" in value ? comparable(value as SealedActivation) : value;
-  return stringify(content, (_key, inner: unknown) => (isSealed(inner) ? { key_id: inner.key_id, digest: inner.digest } : inner)) ?? "";
+  return stringify(value, (_key, inner: unknown) => (isSealed(inner) ? { key_id: inner.key_id, digest: inner.digest } : inner)) ?? "";
 }
 
 function isTree(value: unknown): value is Record<string, unknown> {

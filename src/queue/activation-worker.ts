@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as delay } from "node:timers/promises";
+import { DelayedError, WaitingError, Worker, type Job } from "bullmq";
+import type { Logger } from "pino";
+import type { Claim, RunEnd, StopReason } from "../activation/ports.ts";
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import { messageOf } from "../errors.ts";
+import { redisOptions } from "../redis/connect.ts";
+import { decideClaim } from "./claim.ts";
+import { afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
+import { leaveGate, promoteParked } from "./gate.ts";
+import type { ActivationJobData, ChildEnd } from "./jobs.ts";
+import { claimLedger, type ClaimLedger } from "./ledger.ts";
+import { ACTIVATIONS, PREFIX } from "./names.ts";
+import type { Queues } from "./queues.ts";
+import { startRunning, type Running } from "./running.ts";
+import { requireSameStore, type WorkerFacts } from "./worker-lease.ts";
+
+export interface ActivationWorkerOptions {
+  queues: Queues;
+  keys: SecretKeys;
+  /** Activations at once. */
+  concurrency: number;
+  store: ArtifactStore;
+  /** The straight line. Must end soon after its claim's signal is aborted. */
+  run: (claim: Claim) => Promise<RunEnd>;
+  facts: WorkerFacts;
+  log: Logger;
+}
+
+export interface ActivationWorker {
+  /**
+   * Takes nothing new, aborts what runs with "shutdown" and gives it back uncharged. Waits at most `graceMs` for that;
+   * what has not ended by then is lost with this process, and taken over by others.
+   */
+  close(options: { graceMs: number }): Promise<void>;
+}
+
+/** A job that is still running here must have ended before the same one is taken again. */
+const AGAIN_MS = 1_000;
+
+type ActivationJob = Job<ActivationJobData, ChildEnd>;
+
+/** Starts to take activations. The caller closes it before the queues. Throws RollcallError "store_mismatch". */
+export async function startActivationWorker(options: ActivationWorkerOptions): Promise<ActivationWorker> {
+  const { queues, store, log } = options;
+  const { settings } = queues;
+  await requireSameStore(queues, store.id);
+  const running = await startRunning(queues, options.facts);
+
+  async function process(job: ActivationJob, token: string): Promise<ChildEnd> {
+    const jobId = job.id!;
+    // BullMQ renews claims by job id: two of one id would end each other's renewal. The older one has lost its claim.
+    if (running.has(jobId)) return settle(job, token, { kind: "delay", ms: AGAIN_MS, why: "running_here" }, log);
+    if (running.stopping) return settle(job, token, { kind: "hand_back" }, log);
+
+    // Registered before the cancel mark is read: a mark that is set later is announced, and reaches this controller.
+    const { signal } = running.add(jobId, String(job.data.activation["run_id"]));
+    let disposal: Disposal = { kind: "leave" };
+    try {
+      disposal = await handle(options, running, job, signal);
+      return await settle(job, token, disposal, log);
+    } finally {
+      await freeSlot(queues, jobId, running.releaseSlot(jobId), disposal).catch(queues.onError);
+      running.remove(jobId);
+    }
+  }
+
+  const worker = new Worker<ActivationJobData, ChildEnd>(
+    ACTIVATIONS,
+    (job, token) => process(job, token!),
+    {
+      connection: redisOptions(queues.target, "blocking"),
+      prefix: PREFIX,
+      name: options.facts.worker_id,
+      concurrency: options.concurrency,
+      lockDuration: settings.lock_duration_ms,
+      lockRenewTime: settings.lock_renew_ms,
+      stalledInterval: settings.stalled_interval_ms,
+      maxStalledCount: settings.max_stalled_count,
+      runRetryDelay: AGAIN_MS,
+    },
+  );
+  worker.on("error", queues.onError);
+  worker.on("lockRenewalFailed", (jobIds: string[]) => {
+    for (const jobId of jobIds) running.abort(jobId, { kind: "lock_lost" });
+  });
+
+  return {
+    async close({ graceMs }) {
+      running.stop();
+      await worker.pause(true); // takes nothing new; BullMQ's own close would wait for jobs without a limit
+      const ended = await Promise.race([running.idle().then(() => true), delay(graceMs, false, { ref: false })]);
+      if (!ended) log.warn({ jobs: running.jobIds() }, "gave up waiting for running activations; others will take them over");
+      await worker.close(!ended);
+      await running.close();
+    },
+  };
+}
+
+/** Claims, runs, and says what becomes of the job. Never throws. */
+async function handle(
+  { queues, store, keys, run, log }: ActivationWorkerOptions,
+  running: Running,
+  job: ActivationJob,
+  signal: AbortSignal,
+): Promise<Disposal> {
+  const { activation: sealed, generation, enqueued_at } = job.data;
+  let ledger: ClaimLedger | null = null;
+  try {
+    const decision = await decideClaim(queues, store, keys, job.id!, job.data);
+    if (decision.kind !== "start") return await afterClaim(queues, job.id!, decision);
+    const { activation } = decision;
+    running.holdSlot(job.id!);
+    ledger = claimLedger(queues, activation.activation_id, job.id!, decision.nextAttempt);
+    const end = await run({ activation, generation, enqueued_at, signal, ledger });
+    return await afterRun(queues.settings, activation, end, ledger);
+  } catch (error) {
+    const stop = signal.aborted ? (signal.reason as StopReason) : null;
+    log.error({ err: error, activation_id: sealed.activation_id, stopped: stop?.kind }, "an activation could not be handled");
+    return afterFault(queues, sealed.activation_id, error, ledger, stop);
+  }
+}
+
+/** Does to the job what was decided. Throws only what tells BullMQ that the job is not finished. */
+async function settle(job: ActivationJob, token: string, disposal: Disposal, log: Logger): Promise<ChildEnd> {
+  if (disposal.kind === "finish") return disposal.end;
+  try {
+    if (disposal.kind === "hand_back") await job.moveToWait(token);
+    if (disposal.kind === "delay") await job.moveToDelayed(Date.now() + disposal.ms, token);
+  } catch (error) {
+    // Its claim is lost, or Redis is: it is still active there, and comes back by the check for lost claims.
+    log.warn({ job_id: job.id, reason: messageOf(error) }, "a job could not be put back");
+  }
+  throw disposal.kind === "hand_back" ? new WaitingError() : new DelayedError();
+}
+
+/** Lets others have the slot, once the job has left this worker. */
+async function freeSlot(queues: Queues, jobId: string, slot: { runId: string; held: boolean }, disposal: Disposal): Promise<void> {
+  if (disposal.kind === "leave") return; // whoever has the job now may hold it
+  if (slot.held) return leaveGate(queues, slot.runId, jobId);
+  // The gate may have opened between the look at it and the parking.
+  if (disposal.kind === "delay" && disposal.why === "parked") await promoteParked(queues, slot.runId);
+}

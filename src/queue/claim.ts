@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import { openActivation, sealedWith } from "../activation/seal.ts";
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import { ACTIVATION_SCHEMA_MINOR, activationSchema, type SessionActivation } from "../contract/activation.ts";
+import type { Status } from "../contract/result.ts";
+import { chargedSoFar } from "./attempts.ts";
+import { readCancelMark } from "./cancel.ts";
+import { enterGate } from "./gate.ts";
+import type { ActivationJobData } from "./jobs.ts";
+import type { Queues } from "./queues.ts";
+
+/** What becomes of a claimed job. */
+export type ClaimDecision =
+  /** A result was committed before. */
+  | { kind: "ended"; status: Status }
+  | { kind: "cancelled" }
+  /** Lost workers used up its attempts. */
+  | { kind: "exhausted"; charged: number }
+  /** This worker cannot run it; another may. */
+  | { kind: "unable"; lacks: Lack[] }
+  /** Its run is paused or full. */
+  | { kind: "parked" }
+  /** It holds a slot of its run. `nextAttempt`: at least this number. */
+  | { kind: "start"; activation: SessionActivation; nextAttempt: number };
+
+/** What a worker would need to run a job. */
+export type Lack = { key_id: string } | { schema_minor: number };
+
+/**
+ * Decides what a worker does with a job it has claimed, the cheapest and most final reasons first. Every job gets one of
+ * the answers. Throws when Redis or the store cannot be asked, or the job is none of ours.
+ */
+export async function decideClaim(
+  queues: Queues,
+  store: ArtifactStore,
+  keys: SecretKeys,
+  jobId: string,
+  data: ActivationJobData,
+): Promise<ClaimDecision> {
+  const { activation: sealed, generation } = data;
+  const committed = await store.readCommit(sealed.activation_id);
+  if (committed !== null && committed.generation >= generation) return { kind: "ended", status: committed.status };
+  if ((await readCancelMark(queues, jobId)) !== null) return { kind: "cancelled" };
+
+  const lacks = lacking(data, keys);
+  if (lacks.length > 0) return { kind: "unable", lacks };
+
+  const activation = activationSchema.parse(openActivation(sealed, keys));
+  const { charged, lost } = await chargedSoFar(queues.redis, activation.activation_id);
+  if (lost && charged >= activation.max_attempts) return { kind: "exhausted", charged };
+  const saved = await store.readAttempts(activation.activation_id);
+  const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
+  return (await enterGate(queues, activation.run_id, jobId)) ? { kind: "start", activation, nextAttempt } : { kind: "parked" };
+}
+
+/** What is missing here to open and understand the job. */
+export function lacking({ activation }: ActivationJobData, keys: SecretKeys): Lack[] {
+  const minor = Number(activation["schema_minor"] ?? 0);
+  return [
+    ...(minor > ACTIVATION_SCHEMA_MINOR ? [{ schema_minor: minor }] : []),
+    ...sealedWith(activation).flatMap((id) => (keys.some((key) => key.id === id) ? [] : [{ key_id: id }])),
+  ];
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import { contentDigest, differingFields } from "../activation/content.ts";
+import { sealActivation, sealedWith } from "../activation/seal.ts";
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import type { SessionActivation } from "../contract/activation.ts";
+import { activationJobId } from "../contract/identity.ts";
+import { RollcallError } from "../errors.ts";
+import { activationFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
+import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
+import { inPipeline } from "./pipeline.ts";
+import type { Queues } from "./queues.ts";
+
+/** Most activations in one transaction: Redis serves nobody else meanwhile. */
+const BATCH = 100;
+
+export interface EnqueueAnswer {
+  activation_id: string;
+  /** joined: it is there with the same content. ended: it has ended. conflict: it is there with other content. */
+  outcome: "added" | "joined" | "conflict" | "ended";
+  /** Of a conflict: the fields that differ, when they can be told. */
+  fields?: readonly string[];
+}
+
+/**
+ * Seals and adds activations; in Redis when it resolves. The activation's job and its parent are added in one transaction
+ * and never replaced, so a producer that was killed may simply add everything again. A conflict changes nothing.
+ * Throws RollcallError "activation_too_large" before anything of the batch is added.
+ */
+export async function enqueueActivations(
+  queues: Queues,
+  activations: readonly SessionActivation[],
+  options: { keys: SecretKeys; generation?: number },
+): Promise<EnqueueAnswer[]> {
+  const answers: EnqueueAnswer[] = [];
+  for (const batch of batches(activations)) {
+    answers.push(...(await enqueueBatch(queues, batch, options.keys, options.generation ?? 0)));
+  }
+  return answers;
+}
+
+/** Runs of at most {@link BATCH} with no id twice in one: the second one must see the first. */
+function* batches(activations: readonly SessionActivation[]): Generator<SessionActivation[]> {
+  let batch = new Map<string, SessionActivation>();
+  for (const activation of activations) {
+    if (batch.size === BATCH || batch.has(activation.activation_id)) {
+      yield [...batch.values()];
+      batch = new Map();
+    }
+    batch.set(activation.activation_id, activation);
+  }
+  if (batch.size > 0) yield [...batch.values()];
+}
+
+async function enqueueBatch(
+  queues: Queues,
+  batch: readonly SessionActivation[],
+  keys: SecretKeys,
+  generation: number,
+): Promise<EnqueueAnswer[]> {
+  const enqueuedAt = new Date().toISOString();
+  const candidates = batch.map((activation) => {
+    const flow = activationFlow(activation, sealActivation(activation, keys), { generation, enqueuedAt, settings: queues.settings });
+    requireSize(flow, queues.settings.max_job_bytes);
+    return { activation, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
+  });
+  const jobIds = candidates.map(({ jobId }) => jobId);
+  const before = await standing(queues, jobIds);
+  const missing = candidates.filter((_, index) => !before[index]!.exists);
+  await announce(queues, missing, generation);
+  if (missing.length > 0) await queues.flows.addBulk(missing.map(({ flow }) => flow));
+
+  // Looked at again: another producer may have come first with other content.
+  const after = missing.length > 0 ? await standing(queues, jobIds) : before;
+  return Promise.all(
+    candidates.map(async ({ activation, digest, jobId }, index): Promise<EnqueueAnswer> => {
+      const { activation_id } = activation;
+      const { ended, digest: there } = after[index]!;
+      if (there !== null && there !== digest) {
+        const fields = await conflictingFields(queues, activation, keys, jobId, there);
+        if (fields !== null) return { activation_id, outcome: "conflict", fields };
+      }
+      if (!before[index]!.exists) return { activation_id, outcome: "added" };
+      return { activation_id, outcome: ended ? "ended" : "joined" };
+    }),
+  );
+}
+
+interface Standing {
+  /** False: adding the flow makes it, or completes what is missing of it. */
+  exists: boolean;
+  ended: boolean;
+  /** null: cannot be told any more. */
+  digest: string | null;
+}
+
+async function standing(queues: Queues, jobIds: readonly string[]): Promise<Standing[]> {
+  const replies = await inPipeline(queues.redis, (pipeline) => {
+    for (const jobId of jobIds) {
+      pipeline.hmget(names.job(FINAL, finalJobId(jobId)), "data", "finishedOn");
+      pipeline.hmget(names.job(ACTIVATIONS, jobId), "timestamp", "finishedOn");
+    }
+  });
+  return jobIds.map((_, index) => {
+    const [finalData, finalEnded] = replies[2 * index] as (string | null)[];
+    const [childAdded, childEnded] = replies[2 * index + 1] as (string | null)[];
+    const digest = finalData == null ? null : (JSON.parse(finalData) as FinalJobData).content_digest;
+    // Without its job the parent is about to end, or has: a job added now would run and tell nobody.
+    const ended = finalEnded != null || (finalData != null && childAdded == null) || (finalData == null && childEnded != null);
+    return { exists: finalData != null || childEnded != null, ended, digest };
+  });
+}
+
+/** The run and the ledger know of the jobs before a worker can. */
+async function announce(
+  queues: Queues,
+  missing: readonly { activation: SessionActivation; jobId: string }[],
+  generation: number,
+): Promise<void> {
+  await inPipeline(queues.redis, (pipeline) => {
+    for (const { activation, jobId } of missing) {
+      const { activation_id, run_id } = activation;
+      pipeline.sadd(names.pending(run_id), jobId);
+      for (const name of [names.pending, names.statuses, names.gate, names.ended]) pipeline.persist(name(run_id));
+      pipeline.hset(names.ledger(activation_id), "generation", generation);
+      pipeline.persist(names.ledger(activation_id));
+      pipeline.hdel(names.statuses(run_id), activation_id);
+      if (generation > 0) pipeline.del(names.progress(activation_id)); // that of the generation before
+    }
+  });
+}
+
+/** null: the same after all, sealed with another key of ours. */
+async function conflictingFields(
+  queues: Queues,
+  activation: SessionActivation,
+  keys: SecretKeys,
+  jobId: string,
+  digest: string,
+): Promise<string[] | null> {
+  const text = await queues.redis.hget(names.job(ACTIVATIONS, jobId), "data");
+  if (text === null) return [];
+  const there = (JSON.parse(text) as ActivationJobData).activation;
+  const [keyId] = sealedWith(there);
+  const resealed = sealActivation(activation, keys, keyId);
+  return contentDigest(resealed) === digest ? null : differingFields(there, resealed);
+}
+
+function requireSize(flow: ReturnType<typeof activationFlow>, limit: number): void {
+  const bytes = Buffer.byteLength(JSON.stringify(flow.children![0]!.data), "utf8");
+  if (bytes <= limit) return;
+  throw new RollcallError(
+    "activation_too_large",
+    `${flow.data.activation_id} is ${bytes} bytes as JSON; at most ${limit} fit into the queue. Place large files by URL or artifact`,
+  );
+}

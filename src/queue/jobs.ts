@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { FlowJob } from "bullmq";
+import { contentDigest } from "../activation/content.ts";
+import type { SealedActivation } from "../activation/seal.ts";
+import type { SessionActivation } from "../contract/activation.ts";
+import { activationJobId } from "../contract/identity.ts";
+import type { Failure } from "../contract/failure.ts";
+import type { Status } from "../contract/result.ts";
+import { ACTIVATIONS, FINAL, finalJobId, PREFIX, PRIORITIES } from "./names.ts";
+import type { QueueSettings } from "./settings.ts";
+
+/** Data of a job in `activations`. */
+export interface ActivationJobData {
+  activation: SealedActivation;
+  generation: number;
+  content_digest: string;
+  /** ISO 8601 */
+  enqueued_at: string;
+}
+
+/** Data of its parent in `final`: whatever an end needs when the activation's job is gone. Holds no secret. */
+export interface FinalJobData extends Pick<
+  SessionActivation,
+  "activation_id" | "run_id" | "episode_id" | "task_id" | "reply_to" | "metadata"
+> {
+  agent_session_id: string | null;
+  generation: number;
+  content_digest: string;
+  enqueued_at: string;
+}
+
+/** What the activation's job returns to its parent. The result itself is in the store. */
+export type ChildEnd =
+  /** result.json exists. */
+  | { kind: "committed"; status: Status }
+  /** The mark was seen before anything ran. */
+  | { kind: "cancelled" }
+  /** It will not run again, and nothing was committed. */
+  | { kind: "failed"; failure: Failure };
+
+/** The flow of one activation: its job, and the parent that its end releases, whatever the end is. */
+export function activationFlow(
+  activation: SessionActivation,
+  sealed: SealedActivation,
+  options: { generation: number; enqueuedAt: string; settings: QueueSettings },
+): FlowJob & { data: FinalJobData } {
+  const { generation, enqueuedAt, settings } = options;
+  const { activation_id, run_id, episode_id, task_id, reply_to, metadata } = activation;
+  const jobId = activationJobId(activation_id, generation);
+  const shared = { generation, content_digest: contentDigest(sealed), enqueued_at: enqueuedAt };
+  const keep = { age: Math.ceil(settings.keep_ended_ms / 1_000) };
+  // Never removeOnComplete: true. The id of a removed job could run again.
+  const common = { removeOnComplete: keep, removeOnFail: keep, attempts: 1, stackTraceLimit: 0 };
+  const child: ActivationJobData = { activation: sealed, ...shared };
+  return {
+    name: "final",
+    queueName: FINAL,
+    prefix: PREFIX,
+    data: { activation_id, run_id, episode_id, task_id, reply_to, metadata, agent_session_id: activation.agent_session_id ?? null, ...shared },
+    opts: { ...common, jobId: finalJobId(jobId) },
+    children: [
+      {
+        name: "activation",
+        queueName: ACTIVATIONS,
+        prefix: PREFIX,
+        data: child,
+        opts: { ...common, jobId, priority: PRIORITIES[activation.priority], ignoreDependencyOnFailure: true },
+      },
+    ],
+  };
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AttemptLedger } from "../activation/ports.ts";
+import { closeAttempt, takeAttempt } from "./attempts.ts";
+import { readCancelMark } from "./cancel.ts";
+import { progressPublisher } from "./progress.ts";
+import type { Queues } from "./queues.ts";
+
+export interface ClaimLedger extends AttemptLedger {
+  /** Notes how the attempt of this claim left, if one was taken. Answers all charged so far. */
+  close(options: { charge: boolean }): Promise<number>;
+}
+
+/** The ledger of one claim. `floor`: the least number its attempt may have. */
+export function claimLedger(queues: Queues, activationId: string, jobId: string, floor: number): ClaimLedger {
+  let taken: number | null = null;
+  return {
+    async takeAttempt() {
+      const answer = await takeAttempt(queues.redis, activationId, floor);
+      taken = answer.attempt;
+      return answer;
+    },
+    cancelMark: () => readCancelMark(queues, jobId),
+    progress: progressPublisher(queues, activationId),
+    close: (options) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, activationId, taken, options)),
+  };
+}

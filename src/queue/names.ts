@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionActivation } from "../contract/activation.ts";
+
+/** In braces, so that all keys share one slot of a Redis cluster and scripts may touch any of them. */
+export const PREFIX = "{rollcall}";
+
+/** Where activations wait to be run. */
+export const ACTIVATIONS = "activations";
+/** Where their ends are taken down and handed on; served by every process of ours. */
+export const FINAL = "final";
+
+/** BullMQ's order is smaller first, and 0 would go before all of them. */
+export const PRIORITIES: Record<SessionActivation["priority"], number> = { high: 10, normal: 20, low: 30 };
+
+/** Id of the job in {@link FINAL} whose one child is the activation's job. */
+export function finalJobId(jobId: string): string {
+  return `f-${jobId}`;
+}
+
+/** Our own keys, beside BullMQ's. Run ids and job ids hold no colon, so no two meet. */
+export const keys = {
+  /** BullMQ's hash of one job. */
+  job: (queue: string, jobId: string): string => `${PREFIX}:${queue}:${jobId}`,
+  /** Hash: paused, limit, not_after, budget (reserved). */
+  gate: (runId: string): string => `${PREFIX}:gate:${runId}`,
+  /** Sorted set of running jobs by the end of their lease (Redis time, ms). */
+  running: (runId: string): string => `${PREFIX}:running:${runId}`,
+  /** Sorted set of parked jobs, the longest parked first. */
+  parked: (runId: string): string => `${PREFIX}:parked:${runId}`,
+  /** Set of jobs not ended yet. */
+  pending: (runId: string): string => `${PREFIX}:pending:${runId}`,
+  /** Hash of ended activations and how they ended. */
+  statuses: (runId: string): string => `${PREFIX}:statuses:${runId}`,
+  /** Stream of ends. */
+  ended: (runId: string): string => `${PREFIX}:ended:${runId}`,
+  /** Hash: next, open, charged, faults, generation. */
+  ledger: (activationId: string): string => `${PREFIX}:ledger:${activationId}`,
+  /** JSON of a cancel mark. */
+  cancel: (jobId: string): string => `${PREFIX}:cancel:${jobId}`,
+  /** Since when (ms) no worker could run it. */
+  unable: (jobId: string): string => `${PREFIX}:unable:${jobId}`,
+  /** Stream of live progress. */
+  progress: (activationId: string): string => `${PREFIX}:progress:${activationId}`,
+  /** JSON of one worker's lease. */
+  worker: (workerId: string): string => `${PREFIX}:worker:${workerId}`,
+  /** Sorted set of workers by the end of their lease (Redis time, ms). */
+  workers: `${PREFIX}:workers`,
+  /** Channel of job ids that are to be cancelled. */
+  cancels: `${PREFIX}:cancels`,
+} as const;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Redis } from "ioredis";
+import type { ProgressEntry } from "../activation/ports.ts";
+import { connectRedis } from "../redis/connect.ts";
+import { keys } from "./names.ts";
+import type { Queues } from "./queues.ts";
+import { readStream } from "./stream.ts";
+
+const MAX_ENTRIES = 1_000;
+const MAX_BYTES = 2_048;
+/** At most four a second for one activation; changes of stage always go through. */
+const MIN_INTERVAL_MS = 250;
+
+/**
+ * Publishes the progress of one activation; made once per claim. Calls never throw and never wait: entries that come too
+ * fast, are too large, or find Redis away are dropped.
+ */
+export function progressPublisher(queues: Queues, activationId: string): (entry: ProgressEntry) => void {
+  let last: { stage: string; at: number } | null = null;
+  return (entry) => {
+    const at = performance.now();
+    if (last !== null && last.stage === entry.stage && at - last.at < MIN_INTERVAL_MS) return;
+    last = { stage: entry.stage, at };
+    publishProgress(queues, activationId, entry).catch(() => undefined); // live progress only; never worth a failure
+  };
+}
+
+/** Appends one entry, without any limit of rate. Resolves at once when Redis is away or the entry is too large. */
+export async function publishProgress(queues: Queues, activationId: string, entry: ProgressEntry): Promise<void> {
+  const { redis, settings } = queues;
+  const text = JSON.stringify(entry);
+  if (redis.status !== "ready" || Buffer.byteLength(text, "utf8") > MAX_BYTES) return;
+  const key = keys.progress(activationId);
+  await redis.pipeline().xadd(key, "MAXLEN", "~", MAX_ENTRIES, "*", "entry", text).pexpire(key, settings.keep_ended_ms).exec();
+}
+
+/** The newest entries, oldest first. */
+export async function readProgress(redis: Redis, activationId: string, count = 100): Promise<(ProgressEntry & { at: string })[]> {
+  const entries = await redis.xrevrange(keys.progress(activationId), "+", "-", "COUNT", count);
+  return entries.reverse().map(([id, fields]) => parseEntry(id, fields));
+}
+
+/** Every entry from the first kept one on, as they come. Ends when aborted. */
+export async function* followProgress(
+  queues: Queues,
+  activationId: string,
+  options: { signal: AbortSignal },
+): AsyncGenerator<ProgressEntry & { at: string }, undefined> {
+  const redis = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
+  try {
+    for await (const [id, fields] of readStream(redis, keys.progress(activationId), { from: "0", ...options })) yield parseEntry(id, fields);
+  } finally {
+    redis.disconnect();
+  }
+  return undefined;
+}
+
+/** Resolves when Codex was started for the activation, when it ended, or when aborted. */
+export async function untilBegun(queues: Queues, activationId: string, options: { signal: AbortSignal }): Promise<void> {
+  for await (const { stage } of followProgress(queues, activationId, options)) if (stage !== "starting") return;
+}
+
+function parseEntry(id: string, fields: string[]): ProgressEntry & { at: string } {
+  return { at: new Date(Number(id.split("-")[0])).toISOString(), ...(JSON.parse(fields[1]!) as ProgressEntry) };
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { FlowProducer, Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import { connectRedis, type RedisTarget } from "../redis/connect.ts";
+import type { ActivationResult } from "../contract/result.ts";
+import type { ActivationJobData, FinalJobData } from "./jobs.ts";
+import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
+import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "./settings.ts";
+
+/** Everything a process needs to talk to the queue; one connection, shared. */
+export interface Queues {
+  readonly target: RedisTarget;
+  readonly settings: QueueSettings;
+  readonly redis: Redis;
+  readonly activations: Queue<ActivationJobData>;
+  readonly final: Queue<FinalJobData>;
+  readonly flows: FlowProducer;
+  /** A results queue by its name; made at first use. */
+  results(name: string): Queue<DeliveredResult>;
+  /** Gets each connection error. */
+  readonly onError: (error: Error) => void;
+  close(): Promise<void>;
+}
+
+/** Data of a job in a results queue. `body` is there when response, records and evidence were too large: get them from the store. */
+export type DeliveredResult = ActivationResult & {
+  body?: { store_id: string; bytes: number; sha256: string };
+};
+
+/** Opens the queues. The caller closes them, after its workers and sentinel. */
+export function openQueues(
+  target: RedisTarget,
+  options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> },
+): Queues {
+  const { onError } = options;
+  const redis = connectRedis(target, { role: "command", onError });
+  const common = { connection: redis, prefix: PREFIX };
+  const results = new Map<string, Queue<DeliveredResult>>();
+
+  function open<T>(name: string): Queue<T> {
+    const queue = new Queue<T>(name, { ...common, streams: { events: { maxLen: 1_000 } } });
+    queue.on("error", onError);
+    return queue;
+  }
+  const activations = open<ActivationJobData>(ACTIVATIONS);
+  const final = open<FinalJobData>(FINAL);
+  const flows = new FlowProducer(common);
+  flows.on("error", onError);
+
+  return {
+    target,
+    settings: { ...DEFAULT_QUEUE_SETTINGS, ...options.settings },
+    redis,
+    activations,
+    final,
+    flows,
+    onError,
+    results(name) {
+      const known = results.get(name) ?? open<DeliveredResult>(name);
+      results.set(name, known);
+      return known;
+    },
+    async close() {
+      for (const part of [flows, activations, final, ...results.values()]) await part.close();
+      redis.disconnect(); // BullMQ does not close a connection it was given
+    },
+  };
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CancelMark, StopReason } from "../activation/ports.ts";
+import { connectRedis } from "../redis/connect.ts";
+import { readCancelMark } from "./cancel.ts";
+import { renewSlots } from "./gate.ts";
+import { keys } from "./names.ts";
+import type { Queues } from "./queues.ts";
+import { dropWorkerLease, renewWorkerLease, type WorkerFacts } from "./worker-lease.ts";
+
+interface RunningJob {
+  controller: AbortController;
+  slot: { runId: string; held: boolean };
+}
+
+/** What one worker is running, what keeps it alive, and what stops it. */
+export interface Running {
+  readonly stopping: boolean;
+  has(jobId: string): boolean;
+  /** The returned controller is aborted with a StopReason. */
+  add(jobId: string, runId: string): AbortController;
+  /** From now on its slot is renewed. */
+  holdSlot(jobId: string): void;
+  /** From now on it is not renewed, so that a heartbeat cannot take it again. Answers what it was. */
+  releaseSlot(jobId: string): { runId: string; held: boolean };
+  remove(jobId: string): void;
+  abort(jobId: string, reason: StopReason): void;
+  /** Aborts everything with "shutdown". */
+  stop(): void;
+  jobIds(): string[];
+  /** Resolves when nothing runs. */
+  idle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the worker's heartbeat: every `lock_renew_ms` its lease and the slots of its jobs are renewed and cancel marks
+ * looked for; marks announced meanwhile come by subscription.
+ */
+export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<Running> {
+  const jobs = new Map<string, RunningJob>();
+  let stopping = false;
+  let whenIdle: (() => void)[] = [];
+  await renewWorkerLease(queues, facts);
+
+  const subscriber = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
+  subscriber.on("message", (_channel: string, jobId: string) => {
+    if (jobs.has(jobId)) readCancelMark(queues, jobId).then((mark) => cancel(jobId, mark), queues.onError);
+  });
+  await subscriber.subscribe(keys.cancels);
+
+  function cancel(jobId: string, mark: CancelMark | null): void {
+    if (mark !== null) jobs.get(jobId)?.controller.abort({ kind: "cancelled", mark } satisfies StopReason);
+  }
+
+  async function beat(): Promise<void> {
+    await renewWorkerLease(queues, facts);
+    const held = [...jobs].flatMap(([jobId, { slot }]) => (slot.held ? [{ runId: slot.runId, jobId }] : []));
+    await renewSlots(queues, held);
+    await Promise.all([...jobs.keys()].map(async (jobId) => cancel(jobId, await readCancelMark(queues, jobId))));
+  }
+  let timer: NodeJS.Timeout | undefined;
+  let beating: Promise<void> = Promise.resolve();
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      beating = beat().catch(queues.onError).finally(schedule);
+    }, queues.settings.lock_renew_ms);
+  };
+  schedule();
+
+  return {
+    get stopping() {
+      return stopping;
+    },
+    has: (jobId) => jobs.has(jobId),
+    add(jobId, runId) {
+      const controller = new AbortController();
+      jobs.set(jobId, { controller, slot: { runId, held: false } });
+      return controller;
+    },
+    holdSlot(jobId) {
+      jobs.get(jobId)!.slot.held = true;
+    },
+    releaseSlot(jobId) {
+      const job = jobs.get(jobId)!;
+      const { slot } = job;
+      job.slot = { ...slot, held: false };
+      return slot;
+    },
+    remove(jobId) {
+      jobs.delete(jobId);
+      if (jobs.size === 0) {
+        for (const resolve of whenIdle) resolve();
+        whenIdle = [];
+      }
+    },
+    abort(jobId, reason) {
+      jobs.get(jobId)?.controller.abort(reason);
+    },
+    stop() {
+      stopping = true;
+      for (const { controller } of jobs.values()) controller.abort({ kind: "shutdown" } satisfies StopReason);
+    },
+    jobIds: () => [...jobs.keys()],
+    idle: () => (jobs.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    async close() {
+      subscriber.disconnect();
+      const connected = queues.redis.status === "ready"; // else the lease runs out by itself
+      if (connected) await beating;
+      clearTimeout(timer);
+      if (connected) await dropWorkerLease(queues, facts.worker_id).catch(queues.onError);
+    },
+  };
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DelayedError, Worker, type Job } from "bullmq";
+import type { Logger } from "pino";
+import { withoutSecrets } from "../activation/seal.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import { activationJobId } from "../contract/identity.ts";
+import type { ActivationResult, Status } from "../contract/result.ts";
+import { redisOptions } from "../redis/connect.ts";
+import { readCancelMark } from "./cancel.ts";
+import { deliver } from "./deliver.ts";
+import { announceEnd } from "./ended.ts";
+import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
+import type { ChildEnd, FinalJobData } from "./jobs.ts";
+import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
+import { publishProgress } from "./progress.ts";
+import type { Queues } from "./queues.ts";
+import { requireSameStore } from "./worker-lease.ts";
+
+const CONCURRENCY = 8;
+/** Pause before an end that could not be recorded is tried again; as often as it takes. */
+const AGAIN_MS = 5_000;
+
+type FinalJob = Job<FinalJobData, { status: Status }>;
+
+/**
+ * Takes down the ends of activations and looks for lost claims. Runs in every process of ours, so that an activation also
+ * ends when no worker lives. The caller closes it before the queues. Throws RollcallError "store_mismatch".
+ */
+export async function startSentinel(options: {
+  queues: Queues;
+  store: ArtifactStore;
+  log: Logger;
+}): Promise<{ close(): Promise<void> }> {
+  const { queues, store, log } = options;
+  const { settings } = queues;
+  await requireSameStore(queues, store.id);
+  const common = {
+    connection: redisOptions(queues.target, "blocking"),
+    prefix: PREFIX,
+    lockDuration: settings.lock_duration_ms,
+    lockRenewTime: settings.lock_renew_ms,
+    stalledInterval: settings.stalled_interval_ms,
+    maxStalledCount: settings.max_stalled_count,
+    runRetryDelay: 1_000,
+  };
+
+  async function record(job: FinalJob, token: string | undefined): Promise<{ status: Status }> {
+    try {
+      return { status: (await recordEnd(queues, store, job)).status };
+    } catch (error) {
+      log.error({ err: error, activation_id: job.data.activation_id }, "an end could not be recorded; it is tried again");
+    }
+    await job.moveToDelayed(Date.now() + AGAIN_MS, token).catch(queues.onError); // else the lost claim is found
+    throw new DelayedError();
+  }
+  const final = new Worker<FinalJobData, { status: Status }>(FINAL, record, { ...common, concurrency: CONCURRENCY });
+  // Never runs anything: without a processor a worker can still look for lost claims.
+  const watch = new Worker(ACTIVATIONS, null, { ...common, autorun: false });
+  for (const worker of [final, watch]) worker.on("error", queues.onError);
+  await watch.startStalledCheckTimer();
+
+  return {
+    async close() {
+      await Promise.all([final.close(), watch.close()]);
+    },
+  };
+}
+
+/** Each step may be done again: whoever takes over from a killed process begins at the first. */
+async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
+  const { activation_id, generation, reply_to } = job.data;
+  const jobId = activationJobId(activation_id, generation);
+  const result = await committedResult(queues, store, job, jobId);
+  if (reply_to !== null) await deliver(queues, reply_to, result, store.id);
+  await publishProgress(queues, activation_id, { stage: "ended", attempt: result.episode_id.attempt, note: result.status });
+  await announceEnd(queues, result);
+  await dropSecrets(queues, jobId);
+  return result;
+}
+
+/** The result of this generation: what a run committed, else one made from what its job left behind. */
+async function committedResult(queues: Queues, store: ArtifactStore, job: FinalJob, jobId: string): Promise<ActivationResult> {
+  const { activation_id, generation } = job.data;
+  const standing = await store.readCommit(activation_id);
+  if (standing?.generation === generation) return standing;
+  const failure = failureOf(await traceOf(queues, job, jobId));
+  const made = resultWithoutRun(job.data, await store.readAttempts(activation_id), failure, new Date());
+  return (await store.commit(made)).result;
+}
+
+async function traceOf(queues: Queues, job: FinalJob, jobId: string): Promise<ChildTrace> {
+  const values = Object.values(await job.getChildrenValues<ChildEnd>());
+  const failures = Object.values(await job.getIgnoredChildrenFailures());
+  return { value: values[0] ?? null, failedReason: failures[0] ?? null, mark: await readCancelMark(queues, jobId) };
+}
+
+/** Nobody opens them again; without them the job still tells whether another activation has the same content. */
+async function dropSecrets(queues: Queues, jobId: string): Promise<void> {
+  const job = await queues.activations.getJob(jobId);
+  if (job !== undefined) await job.updateData({ ...job.data, activation: withoutSecrets(job.data.activation) });
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** How the queue behaves; all durations in ms. Every process of one Redis should have the same. */
+export interface QueueSettings {
+  /** A claim not renewed this long is lost. */
+  lock_duration_ms: number;
+  /** How often claims, run slots and worker leases are renewed, and cancel marks looked for. */
+  lock_renew_ms: number;
+  /** How often lost claims are looked for. */
+  stalled_interval_ms: number;
+  /** How many claims of one job may be lost. High: the ledger counts lost workers, and ends the activation itself. */
+  max_stalled_count: number;
+  /** How long ended jobs, ledgers and ends stay. At least as long as anything may be delivered again. */
+  keep_ended_ms: number;
+  /** Largest job, in bytes of JSON. */
+  max_job_bytes: number;
+  /** Larger results are handed on without their body, which is in the store. */
+  max_result_bytes: number;
+  /** Pause before the next attempt: `retry_base_ms` doubled per charged attempt, at most `retry_max_ms`, with jitter. */
+  retry_base_ms: number;
+  retry_max_ms: number;
+  /** Closed gates are looked at again after this long even when nobody opened them: against lost wake-ups. */
+  parked_recheck_ms: number;
+  /** Pause before a job is offered again that this worker cannot run. */
+  unable_recheck_ms: number;
+  /** So long no live worker could run it: it fails. */
+  no_capable_worker_ms: number;
+  /** Internal faults of one activation before it fails. */
+  max_faults: number;
+}
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+
+/** design: a claim outlasts two failed renewals; a short loss of Redis must not end long sessions. */
+export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
+  lock_duration_ms: MINUTE,
+  lock_renew_ms: 20 * SECOND,
+  stalled_interval_ms: 15 * SECOND,
+  max_stalled_count: 1_000_000,
+  keep_ended_ms: 7 * DAY,
+  max_job_bytes: 32 * 1024 * 1024,
+  max_result_bytes: 256 * 1024,
+  retry_base_ms: 5 * SECOND,
+  retry_max_ms: 5 * MINUTE,
+  parked_recheck_ms: 10 * MINUTE,
+  unable_recheck_ms: 15 * SECOND,
+  no_capable_worker_ms: 10 * MINUTE,
+  max_faults: 3,
+};
