@@ -53,10 +53,7 @@ export function classify(input: ClassifyInput): Outcome {
     case "startup_failed":
       return startupFailure(input);
     case "failed":
-      return failed(
-        failure(verdict.failureKind, verdict.cause, { reason: input.errorText, terminal: verdict.failureKind === "kill_shaped" }),
-        classOfFailedTurn(verdict, input.facts),
-      );
+      return failedTurn(verdict, input);
     default:
       return verdict satisfies never;
   }
@@ -73,10 +70,12 @@ function startupFailure({ stderrTail, errorText, grantedServers }: ClassifyInput
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
 }
 
-function classOfFailedTurn(verdict: Extract<Verdict, { kind: "failed" }>, facts: SessionFacts): CauseClass {
-  if (verdict.failureKind.startsWith("provider_")) return "model_provider";
-  // No answer of the model was seen: whatever went wrong, the agent did not do it.
-  return facts.modelAnswered === true ? "agent" : "infrastructure";
+function failedTurn({ failureKind, cause }: Extract<Verdict, { kind: "failed" }>, { facts, errorText }: ClassifyInput): Outcome {
+  // Where no answer of the model was seen, whatever went wrong is not the agent's doing.
+  const agents = facts.modelAnswered === true;
+  // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
+  const made = failure(failureKind, cause, { reason: errorText, terminal: failureKind === "kill_shaped" && agents });
+  return failed(made, failureKind.startsWith("provider_") ? "model_provider" : agents ? "agent" : "infrastructure");
 }
 
 export function cancelledOutcome(mark: CancelMark): Outcome {
