@@ -37,3 +37,5 @@ try {
   exitCode = failure.exitCode;
 }
 process.exitCode = exitCode;
+// Everything is closed by now; should something still hold the process, it is not worth waiting for.
+setTimeout(() => process.exit(), 5_000).unref();

@@ -131,6 +131,11 @@ export const settingsSchema = z
       env: "XDG_RUNTIME_DIR",
       defaultText: "a private directory under the system's temporary one",
     }),
+    artifacts_dir: setting(z.string().min(1).optional(), {
+      description: "Where results, evidence and deliverables are kept; with REDIS_URL a directory that all workers share.",
+      env: "ROLLCALL_ARTIFACTS_DIR",
+      defaultText: "artifacts/ in the output directory",
+    }),
     concurrency: setting(z.int().min(1).max(1_000).default(4), {
       description: "Sessions at once in one process. Each needs about 150 MB.",
     }),
@@ -162,9 +167,10 @@ export const settingsSchema = z
       description:
         "Variables a row may name as its model key, beside model.api_key_env. Otherwise a producer could send any variable to any host.",
     }),
-    log_level: setting(z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info"), {
-      description: "Log lines go to stderr.",
+    log_level: setting(z.enum(["trace", "debug", "info", "warn", "error", "silent"]).optional(), {
+      description: "Log lines go to stderr, as JSON. `run` tells how it goes by itself.",
       env: "ROLLCALL_LOG_LEVEL",
+      defaultText: "info; warn in `run`",
     }),
     model: modelSettings.prefault({}),
     codex: codexSettings.prefault({}),

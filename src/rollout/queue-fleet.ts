@@ -20,20 +20,33 @@ export function queueFleet(parts: {
   store: ArtifactStore;
   keys: SecretKeys;
   startWorkers: (() => Promise<LocalWorkers>) | null;
+  /** Rejects when Redis is gone for good. */
+  lost: Promise<never>;
   close: () => Promise<void>;
 }): Fleet {
   const { queues, store, keys } = parts;
   let workers: Promise<LocalWorkers> | null = null;
 
-  async function stopWorkers(options: { now: boolean }): Promise<void> {
-    const started = await workers?.catch(() => null); // whoever started them was told
-    await started?.stop(options);
+  let stopped: Promise<void> | null = null;
+
+  function stopWorkers({ now }: { now: boolean }): Promise<void> {
+    const stop = async (): Promise<void> => {
+      const started = await workers?.catch(() => null); // whoever started them was told
+      await started?.stop({ now });
+    };
+    if (now || stopped === null) stopped = stop();
+    return stopped;
   }
 
   return {
     enqueue: (activations, { again }) =>
       again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
-    follow: (runId, { signal }) => followRun(queues, runId, { signal }),
+    async *follow(runId, { signal }) {
+      const gone = new AbortController();
+      parts.lost.catch((error: unknown) => gone.abort(error));
+      yield* followRun(queues, runId, { signal: AbortSignal.any([signal, gone.signal]) });
+      gone.signal.throwIfAborted();
+    },
     async untilBegun(activationId, { signal }) {
       // An attempt that fails before its turn goes from "starting" to "ended", and another one may follow.
       for await (const { stage } of followProgress(queues, activationId, { signal })) if (stage === "running") return;

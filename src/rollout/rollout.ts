@@ -15,6 +15,7 @@ import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { summarise, type Summary } from "./summary.ts";
 import { checkTasks, describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
 import { makeTally, type Tally } from "./tally.ts";
+import { aborted } from "./waiting.ts";
 
 export interface BatchRequest {
   out: string;
@@ -187,12 +188,4 @@ async function claimDirectory(out: OutputDir, request: BatchRequest, runId: stri
 function onlyAsked(files: ResultsFiles, check: TaskCheck): ResultFacts[] {
   const asked = new Set([...check.ids, ...check.refusedIds]);
   return [...files.recorded.values()].filter(({ activation_id }) => asked.has(activation_id));
-}
-
-/** Resolves at an abort; never rejects. */
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

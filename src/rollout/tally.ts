@@ -3,6 +3,7 @@ import type { ActivationResult } from "../contract/result.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ProgressState, Reporter } from "./progress.ts";
 import type { ResultsFiles } from "./results-files.ts";
+import { deferred } from "./waiting.ts";
 
 /** Takes results in as activations end, and tells how far the batch is. */
 export interface Tally {
@@ -38,7 +39,6 @@ export function makeTally(options: {
   const watched = new Map<string, AbortController>();
   const allTaken = deferred<void>();
   const broken = deferred<never>();
-  broken.promise.catch(() => undefined); // whoever awaits it sees it; nobody has to
   const before = [...files.recorded.values()].filter(({ activation_id }) => !pending.has(activation_id));
   const state: ProgressState = {
     total: options.total,
@@ -107,14 +107,4 @@ export function makeTally(options: {
 
 function gradable(status: string): boolean {
   return status === "completed" || status === "incomplete";
-}
-
-function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((done, failed) => {
-    resolve = done;
-    reject = failed;
-  });
-  return { promise, resolve, reject };
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomBytes } from "node:crypto";
+import { runActivation } from "../activation/run.ts";
+import type { Settings } from "../config/settings.ts";
+import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
+import { startActivationWorker } from "../queue/activation-worker.ts";
+import type { LocalWorkers } from "../rollout/queue-fleet.ts";
+import type { Machine } from "./machine.ts";
+import type { Station } from "./station.ts";
+import { rollcallVersion } from "./version.ts";
+
+/** An orderly stop waits for sandboxes to be collected from and destroyed; the bound is for what hangs. */
+const NOW_GRACE_MS = 1_000;
+
+/** Starts to take activations in this process; whoever started it stops it before the station closes. */
+export async function startLocalWorker(
+  station: Station,
+  machine: Machine,
+  { settings, concurrency }: { settings: Settings; concurrency: number },
+): Promise<LocalWorkers> {
+  const { queues, keys, store, log, liveSecrets } = station;
+  const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
+  const ports = {
+    store,
+    providers: machine.providers,
+    defaultProvider: settings.sandbox.provider,
+    codex: machine.codex,
+    modelKeys: machine.modelKeys,
+    defaultKeyEnv: settings.model.api_key_env,
+    systemPrompt: settings.system_prompt,
+    worker,
+    liveSecrets,
+    log,
+  };
+  const started = await startActivationWorker({
+    queues,
+    keys,
+    concurrency,
+    store,
+    run: (claim) => runActivation(claim, ports),
+    facts: {
+      worker_id: worker.id,
+      host: worker.host,
+      pid: process.pid,
+      providers: Object.keys(machine.providers),
+      codex_versions: [machine.codex.version],
+      key_ids: keys.map(({ id }) => id),
+      schema_minor: ACTIVATION_SCHEMA_MINOR,
+      store_id: store.id,
+      classes: [],
+    },
+    log,
+  });
+  const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;
+  return { stop: ({ now }) => started.close({ graceMs: now ? NOW_GRACE_MS : graceMs }) };
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hostname } from "node:os";
+import { checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
+import { admissionPolicy, type Environment } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { RollcallError } from "../errors.ts";
+import type { SandboxProvider, SandboxProviderName } from "../sandbox/types.ts";
+import { makeProvider } from "./provider.ts";
+
+/** What this machine brings to every activation: looked for and tried once, before anything is queued. */
+export interface Machine {
+  codex: CodexBinary;
+  providers: Partial<Record<SandboxProviderName, SandboxProvider>>;
+  /** Values of the variables that activations may name as their model key. */
+  modelKeys: Record<string, string | undefined>;
+  host: string;
+}
+
+/** Throws RollcallError "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
+export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
+  const { codex_bin, codex_version } = settings;
+  const codex = await findCodex({
+    version: codex_version ?? PACKAGED_CODEX_VERSION,
+    ...(codex_bin === undefined ? {} : { codexBin: codex_bin }),
+  });
+  await checkCodexVersion(codex);
+  const { allow_providers, allow_key_env } = admissionPolicy(settings);
+  const providers: Machine["providers"] = {};
+  for (const name of allow_providers as SandboxProviderName[]) {
+    providers[name] = await makeProvider(name, { settings, env, vendoredBwrap: codex.bwrap });
+  }
+  const probe = await providers[settings.sandbox.provider]!.probe();
+  if (!probe.ok) {
+    throw new RollcallError(
+      "sandbox_unusable",
+      `sandboxes cannot be made here: ${probe.summary}${probe.fix === undefined ? "" : `; ${probe.fix}`}`,
+    );
+  }
+  return { codex, providers, modelKeys: Object.fromEntries(allow_key_env.map((name) => [name, env[name]])), host: hostname() };
+}
