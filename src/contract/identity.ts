@@ -33,6 +33,8 @@ export function parseCaptureKey(key: string): EpisodeId {
   return suffix === null ? { rollout_id: key, attempt: 0 } : { rollout_id: suffix[1]!, attempt: Number(suffix[2]) };
 }
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
 /**
  * The one rule that turns any task id into a name for ids, directories and artifacts: the id itself where it is safe,
  * else its cleaned beginning and 12 hex digits of its sha256. Distinct ids give distinct names.
@@ -44,7 +46,8 @@ export function safeName(id: string): string {
     .replace(/[^A-Za-z0-9._-]+/g, "_")
     .replace(/^[^A-Za-z0-9]+/, "")
     .slice(0, 60);
-  return `${cleaned === "" ? "id" : cleaned}-${nameHash(id)}`;
+  const derived = `${cleaned === "" ? "id" : cleaned}-${nameHash(id)}`;
+  return UUID.test(derived) ? `x${derived}` : derived; // a UUID is its own name, so no derived name may be one
 }
 
 /** 12 hex digits, never "a" and digits only: `-a<digits>` would read as an attempt's suffix. */
@@ -56,7 +59,7 @@ function nameHash(id: string): string {
 
 /** A plain id that ends like a derived name could equal another id's derived name; it gets a hash of its own. */
 function looksDerived(id: string): boolean {
-  return /-[0-9a-f]{12}$/.test(id) && !/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(id);
+  return /-[0-9a-f]{12}$/.test(id) && !UUID.test(id);
 }
 
 /** `act-<run_id>-<safe name>`, kept within the 200 characters an activation id may have. */
@@ -67,7 +70,8 @@ export function deriveActivationId(runId: string, taskId: string): string {
 /** A new run id: UTC time to the second and 8 hex digits, e.g. "20261129-161912-1a2b3c4d". */
 export function newRunId(now: Date = new Date()): string {
   const stamp = now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
-  return `${stamp}-${randomBytes(4).toString("hex")}`;
+  const id = `${stamp}-${randomBytes(4).toString("hex")}`;
+  return rolloutIdSchema.safeParse(id).success ? id : newRunId(now); // one in 430 would end like an attempt, -a1234567
 }
 
 /** BullMQ job id of one generation of an activation: `<id>`, `<id>.g1`, ... A retry of an ended one makes the next. */

@@ -81,12 +81,16 @@ function schemaMinorRefusals(fields: Partial<SessionActivation>): Refusal[] {
   ];
 }
 
+/** Nobody writes an activation nested deeper; beyond, recursion could overflow the stack. */
+const MAX_DEPTH = 64;
+
 /** A key called `__proto__` would silently vanish from, or change, an object it is copied into. */
-function unsafeKeys(value: unknown, path: string): Refusal[] {
+function unsafeKeys(value: unknown, path: string, depth = 0): Refusal[] {
   if (value === null || typeof value !== "object") return [];
+  if (depth > MAX_DEPTH) return [refusal("invalid_field", path, "it is nested too deep", `at most ${MAX_DEPTH} levels`)];
   return Object.entries(value).flatMap(([key, inner]) => {
     const innerPath = Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
     const own = key === "__proto__" ? [refusal("unsafe_key", innerPath, "the name __proto__ is not usable as a key", "another name")] : [];
-    return [...own, ...unsafeKeys(inner, innerPath)];
+    return [...own, ...unsafeKeys(inner, innerPath, depth + 1)];
   });
 }

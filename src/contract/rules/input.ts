@@ -18,12 +18,13 @@ export function inputRefusals({ input, instructions }: Partial<SessionActivation
     const prompt = promptOf(input);
     if (prompt.trim() === "")
       found.push(refusal("input_empty", "input", "the user's text is empty", "at least one character that is not blank"));
-    if (prompt.length > MAX_INPUT_CHARACTERS) {
+    const characters = countCharacters(prompt);
+    if (characters > MAX_INPUT_CHARACTERS) {
       found.push(
         refusal(
           "input_too_long",
           "input",
-          `the user's text has ${prompt.length} characters, Codex takes ${MAX_INPUT_CHARACTERS}`,
+          `the user's text has ${characters} characters, Codex takes ${MAX_INPUT_CHARACTERS}`,
           `at most ${MAX_INPUT_CHARACTERS} characters; hand longer material in as a file (sandbox.files)`,
         ),
       );
@@ -35,4 +36,11 @@ export function inputRefusals({ input, instructions }: Partial<SessionActivation
   }
   if (instructions !== undefined) found.push(...configTextRefusals("instructions", instructions));
   return found;
+}
+
+/** Characters as Codex counts them: code points, not UTF-16 units (seen in 0.144.4). */
+function countCharacters(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += text.codePointAt(at)! > 0xffff ? 2 : 1) count++;
+  return count;
 }
