@@ -14,10 +14,10 @@ export async function probeBubblewrap(
   create: (spec: SandboxSpec) => Promise<Sandbox>,
 ): Promise<SandboxProbe> {
   const uidPerActivation = process.getuid?.() === 0;
-  const failed = (why: string): SandboxProbe => ({
+  const failed = (why: string, fix?: string): SandboxProbe => ({
     ok: false,
     summary: `bubblewrap does not work here: ${why}`,
-    fix: usernsFix(),
+    ...(fix === undefined ? {} : { fix }),
     uidPerActivation,
     limits: [],
   });
@@ -30,7 +30,7 @@ export async function probeBubblewrap(
     running.stderr.resume();
     const exit = await running.exited;
     const { cleanup_error } = await sandbox.destroy();
-    if (!exit.started) return failed(exit.detail);
+    if (!exit.started) return failed(exit.detail, usernsFix());
     if (exit.code !== 0) return failed(`/bin/true ended with ${exit.signal ?? `exit code ${exit.code}`}`);
     if (cleanup_error !== null) return failed(cleanup_error);
     const uids = uidPerActivation

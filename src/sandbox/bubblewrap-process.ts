@@ -54,7 +54,7 @@ export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
   return new RunningBubblewrap(child, launch);
 }
 
-/** Bwrap and pid 1 of a sandbox, and whatever runs under a uid that only this sandbox has (null: it has none). */
+/** bwrap and pid 1 of a sandbox, and whatever runs under a uid that only this sandbox has (null: it has none). */
 export function processesInBubblewrap(mark: string, uid: number | null): number[] {
   return [...new Set([...markedProcesses(mark), ...(uid === null ? [] : processesOfUid(uid))])];
 }
@@ -65,6 +65,7 @@ class RunningBubblewrap implements SandboxProcess {
   readonly stderr: Readable;
   readonly exited: Promise<SandboxExit>;
   readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown>;
   readonly #timers = new Set<NodeJS.Timeout>();
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
@@ -75,6 +76,7 @@ class RunningBubblewrap implements SandboxProcess {
 
   constructor(child: ChildProcess, launch: BubblewrapLaunch) {
     this.#child = child;
+    this.#closed = once(child, "close").catch(() => undefined);
     this.stdin = child.stdin as Writable;
     this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
     this.stdout = child.stdout as Readable;
@@ -157,8 +159,7 @@ class RunningBubblewrap implements SandboxProcess {
   }
 
   async #launchFailure(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
-    const ended = once(this.#child, "close").catch(() => undefined);
-    await Promise.race([ended, sleep(500)]); // its message may still be on the way
+    await Promise.race([this.#closed, sleep(500)]); // its message may still be on the way
     return this.#stderrHead.slice(0, DETAIL_BYTES).trim() || `bubblewrap ended before the command began (${signal ?? `exit code ${code}`})`;
   }
 }
@@ -171,7 +172,7 @@ function commandIn(pid1: number): number | null {
   return children.toSorted((a, b) => a.innerPid - b.innerPid)[0]?.pid ?? null;
 }
 
-/** bwrap reports death by signal N as exit code 128 + N, as a shell does. */
+/** bwrap reports death by signal N as exit code 128 + N, as a shell does; a program that exits so by itself looks the same. */
 function exitOf(code: number): { code: number | null; signal: NodeJS.Signals | null } {
   const names = Object.entries(constants.signals) as [NodeJS.Signals, number][];
   const signal = names.find(([, number]) => code === 128 + number)?.[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { mkdir } from "node:fs/promises";
 import { RollcallError } from "../errors.ts";
 import { inspectBubblewrap, missingOptions, reachableBubblewrap, type BubblewrapBinary } from "./bubblewrap-binary.ts";
@@ -45,7 +45,8 @@ export interface BubblewrapHost {
  * Sandboxes of Linux namespaces, by bubblewrap. Only from the main thread of a process: a sandbox dies with the
  * THREAD that started it. The network is the host's, with its loopback and its abstract sockets.
  */
-export function createBubblewrapProvider(options: BubblewrapOptions): SandboxProvider {
+export function createBubblewrapProvider(given: BubblewrapOptions): SandboxProvider {
+  const options = { ...given, stateDir: resolve(given.stateDir) }; // bwrap has another working directory
   let host: Promise<BubblewrapHost> | null = null;
   const prepare = (): Promise<BubblewrapHost> => {
     host ??= prepareHost(options).catch((error: unknown) => {
@@ -72,7 +73,7 @@ async function prepareHost({ bwrapPath, runtimeRoot = "/var/lib/rollcall" }: Bub
   if (missing.length > 0)
     throw new RollcallError("sandbox_failed", `${bwrapPath} (${binary.version}) is too old: it lacks ${missing.join(", ")}`);
   const shared = process.getuid?.() === 0 ? await prepareSharedRoot(runtimeRoot) : null;
-  const command = shared === null ? bwrapPath : await reachableBubblewrap(bwrapPath, shared.runtimes);
+  const command = shared === null ? resolve(bwrapPath) : await reachableBubblewrap(bwrapPath, shared.runtimes);
   return { binary, command, shared, disableUserns: binary.options.has("--disable-userns") };
 }
 
@@ -111,7 +112,7 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
 /** Pairs of outside and inside path. */
 async function runtimeBinds(runtime: SandboxRuntime, shared: SharedRoot | null): Promise<[string, string][]> {
   if (runtime.only?.length === 0) return [];
-  const from = shared === null ? runtime.hostDir : await publishRuntime(shared.runtimes, runtime);
+  const from = shared === null ? resolve(runtime.hostDir) : await publishRuntime(shared.runtimes, runtime);
   if (runtime.only === undefined) return [[from, INSIDE_RUNTIME]];
   return runtime.only.map((name) => [join(from, name), join(INSIDE_RUNTIME, name)]);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdir } from "node:fs/promises";
+import { resolve } from "node:path";
 import { endHostProcesses, startOnHost } from "./host-process.ts";
 import { OneSandbox } from "./one-sandbox.ts";
 import { recordsDir } from "./owner-record.ts";
@@ -14,7 +15,7 @@ import type { Sandbox, SandboxProvider, SandboxSpec } from "./types.ts";
 export function createHostProvider(options: { stateDir: string }): SandboxProvider {
   return {
     name: "host",
-    create: (spec) => createSandbox(options.stateDir, spec),
+    create: (spec) => createSandbox(resolve(options.stateDir), spec),
     probe: () =>
       Promise.resolve({
         ok: true,

@@ -31,7 +31,7 @@ export async function removeOwnerRecord(stateDir: string, id: string): Promise<v
   await rm(recordPath(stateDir, id), { force: true });
 }
 
-/** All sandboxes that are recorded under this state directory, of living and of dead owners. */
+/** All sandboxes that are recorded under this state directory, of living and of dead owners; unreadable files are left out. */
 export async function listOwnerRecords(stateDir: string): Promise<OwnerRecord[]> {
   const names = await readdir(recordsDir(stateDir)).catch((error: unknown) => {
     if (hasErrno(error, "ENOENT")) return [];
@@ -40,8 +40,11 @@ export async function listOwnerRecords(stateDir: string): Promise<OwnerRecord[]>
   const records: OwnerRecord[] = [];
   for (const name of names) {
     if (!name.endsWith(".json") || name.startsWith(".")) continue;
-    const text = await readFile(join(recordsDir(stateDir), name), "utf8").catch(() => null); // removed meanwhile
-    if (text !== null) records.push(JSON.parse(text) as OwnerRecord);
+    try {
+      records.push(JSON.parse(await readFile(join(recordsDir(stateDir), name), "utf8")) as OwnerRecord);
+    } catch {
+      // removed meanwhile, or not written by us
+    }
   }
   return records;
 }

@@ -39,19 +39,18 @@ export async function reapDead(stateDir: string): Promise<ReapedSandbox[]> {
 
 async function reap(stateDir: string, record: OwnerRecord): Promise<string | null> {
   const { id, directory, mark, provider } = record;
-  const end = (): Promise<boolean> => (provider === "host" ? endHostProcesses(mark, null) : endBubblewrap(record));
   if (!isAbsolute(directory) || basename(directory) !== `${id}.${mark}`)
     return `its record names ${directory}, which is not a sandbox's directory`;
-  if (!(await end())) return "its processes did not end";
-  const error = await removeTree(directory);
+  const ended = provider === "host" ? await endHostProcesses(mark, null) : await endBubblewrap(record);
+  const error = ended ? await removeTree(directory) : "its processes did not end";
   if (error === null) await removeOwnerRecord(stateDir, id);
   return error;
 }
 
 /**
- * bwrap dies with its owner, except when that was killed within milliseconds of a launch: then bwrap's child goes on, or
- * waits for ever. Only the holder of a uid's
- * lock may kill under it: since its owner died, the uid may serve another sandbox.
+ * bwrap dies with its owner, except when that was killed within milliseconds of a launch: then bwrap's child goes on,
+ * or waits for ever. Only the holder of a uid's lock may kill under it: since its owner died, the uid may serve another
+ * sandbox.
  */
 async function endBubblewrap({ mark, uid }: OwnerRecord): Promise<boolean> {
   const lock = uid === null ? null : await takeLockFile(uid.lock);

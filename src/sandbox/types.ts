@@ -23,7 +23,7 @@ export interface SandboxProbe {
   ok: boolean;
   /** e.g. "bubblewrap 0.8.0 (/usr/bin/bwrap), unprivileged uid per activation". */
   summary: string;
-  /** What to do about it; only when not ok. */
+  /** What to do about it; only when not ok, and when the summary does not say it. */
   fix?: string;
   /** True when each activation has a uid of its own; false: isolation by mount and pid namespaces only. */
   uidPerActivation: boolean;
@@ -72,7 +72,11 @@ export interface Sandbox {
    * CODEX_HOME. Parents are made; owner is the sandbox's user; links are not followed. Throws "bad_path" otherwise.
    */
   place(path: string, body: Uint8Array | Readable, mode?: number): Promise<void>;
-  /** Starts one command, without a shell. Its environment is exactly `env`. At most one at a time. */
+  /**
+   * Starts one command, without a shell. Its environment is exactly `env` (bubblewrap adds PWD, host
+   * ROLLCALL_SANDBOX_ID). At most one at a time. Throws "sandbox_failed" for a second one, after destroy(), and for a
+   * NUL or a bad variable name; what goes wrong in the launch itself is in `exited`.
+   */
   exec(argv: readonly string[], options: SandboxExec): SandboxProcess;
   usage(): SandboxUsage;
   /**

@@ -28,7 +28,6 @@ export function applies({ only, needsRoot }: Check, provider: Setting["provider"
 async function runChecks(setting: Setting): Promise<void> {
   for (const check of CHECKS.filter((check) => applies(check, setting.provider, process.getuid?.() === 0))) {
     const context = new Context(setting);
-    const t0 = performance.now();
     let error: string | null = null;
     try {
       await check.run(context);
@@ -38,7 +37,6 @@ async function runChecks(setting: Setting): Promise<void> {
     await context.close().catch((thrown: unknown) => {
       error ??= `cleanup: ${String(thrown)}`;
     });
-    if (process.env["TIMES"]) process.stderr.write(`${Math.round(performance.now() - t0)} ${check.title}\n`);
     process.stdout.write(`${JSON.stringify({ title: check.title, error } satisfies Verdict)}\n`);
   }
 }
