@@ -60,6 +60,17 @@ describe("findSecrets", () => {
     for (const size of [1, 5, 1000, 100_000]) expect(await count(text, size)).toBe(4);
   });
 
+  it("counts a value inside another one once with it, and by itself where it stands alone", async () => {
+    const nested = findSecrets(buildSecretSet([{ value: "outer-FAKE-inner-end" }, { value: "FAKE-inner" }]));
+    for (const [text, hits] of [
+      ["outer-FAKE-inner-end", 1],
+      ["outer-FAKE-inner-en", 1],
+      ["FAKE-inner, outer-FAKE-inner-end", 2],
+    ] as const) {
+      expect(await nested.scan(Readable.from(Array.from(text, (letter) => Buffer.from(letter)))), text).toBe(hits);
+    }
+  });
+
   it("does not count cut-off copies and ordinary content", async () => {
     expect(await count(`FAKE-token-é-123... (truncated 1 bytes) ${long.slice(1)}`)).toBe(0);
     expect(await findSecrets(buildSecretSet([{ value: "x9" }])).scan(Readable.from([Buffer.from("x9")]))).toBe(0);

@@ -31,6 +31,13 @@ describe("redactTail", () => {
     }
   });
 
+  it("shortens a line without cutting what stands where the cut would be", () => {
+    for (let shift = 0; shift < 12; shift++) {
+      const tail = redactTail(set, "x".repeat(shift) + "FAKE-token-1234😀".repeat(300));
+      expect(tail).toMatch(/^x*(?:\[redacted\]😀?)* \[\.\.\. \d+ characters removed \.\.\.\] (?:😀|\[redacted\])*$/u);
+    }
+  });
+
   it("never cuts through a surrogate pair or a [redacted]", () => {
     const pieces = fc.array(fc.constantFrom("😀", "FAKE-token-1234", "[redacted]", "x", "日"), { maxLength: 400 });
     const notice = / \[\.\.\. \d+ characters removed \.\.\.\] /;

@@ -45,6 +45,7 @@ describe("forms", () => {
     ]) {
       expect(redact([value], `<${form}>`), form).toBe("<[redacted]>");
     }
+    expect(redact(["FAKE\\name-1"], "<FAKE\\u005cname-1>")).toBe("<[redacted]>");
   });
 
   it("replaces percent-encoded copies, once or twice encoded, in either case [C1]", () => {
@@ -106,6 +107,12 @@ describe("cut-off copies", () => {
     }
   });
 
+  it("hides a copy that is cut in the middle of a character [R14]", () => {
+    expect(redact(["TOKEN-😀-1234567"], `=TOKEN-\ufffd${MARKER}`)).toBe(`=[redacted]${MARKER}`);
+    expect(redact(["TOKEN-😀-1234567"], "=TOKEN-\ud83d", { endsAtCut: true })).toBe("=[redacted]");
+    expect(redact(["TOKEN-😀-1234567"], `=\ufffd${MARKER} \ufffd`)).toBe(`=\ufffd${MARKER} \ufffd`);
+  });
+
   it("hides a cut-off copy directly followed by a full one, or by another cut-off one [R15]", () => {
     expect(redact(["tok-abcdef"], "=tok-tok-abcdef.")).toBe("=[redacted].");
     expect(redact(["tok-abcdef"], "=tok-abcdetok-abcdef.")).toBe("=[redacted][redacted].");
@@ -141,8 +148,11 @@ describe("cut-off copies", () => {
         expect(redact([value], `${form}] and more`, options), form).toBe("[redacted]] and more");
       }
     }
-    expect(redact([value], `AKE-${MARKER}`, options)).toBe(`[redacted]${MARKER}`);
-    expect(redact([value], "AKE-", { startsMidStream: true, endsAtCut: true })).toBe("[redacted]");
+    const long = "tokenABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    expect(redact([long], `kenAB${MARKER}`, options)).toBe(`[redacted]${MARKER}`);
+    expect(redact([long], "kenAB", { startsMidStream: true, endsAtCut: true })).toBe("[redacted]");
+    expect(redact([long], "kenAB, kenAB", options)).toBe("kenAB, kenAB");
+    expect(redact([long], "kenABCDEFGHIJ, and", options)).toBe("[redacted], and");
     expect(redact([value], "nothing of it", options)).toBe("nothing of it");
     expect(redact([value], "tail] and more")).toBe("tail] and more");
   });
@@ -167,6 +177,10 @@ describe("several values", () => {
   it("replaces all of what overlaps, and one value inside another [C6]", () => {
     expect(redact(["abcdefgh", "efghijklmnopqrst"], "=abcdefghijklmnopqrst.")).toBe("=[redacted].");
     expect(redact(["FAKE-outer-FAKE-inner-end", "FAKE-inner"], "=FAKE-outer-FAKE-inner-end, FAKE-inner.")).toBe("=[redacted], [redacted].");
+  });
+
+  it("finds a value inside the beginning of a longer one that does not go on [C6]", () => {
+    expect(redact(["<<<<FAKE-inner-abcdefghijklmnopqrst", "FAKE"], "=<<<<FAKE=")).toBe("=[redacted]=");
   });
 
   it("takes values literally, ends on empty ones and on a common word, and gives text without secrets back [C6]", () => {
