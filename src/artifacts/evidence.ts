@@ -37,7 +37,8 @@ export function putStderr(target: EvidenceTarget, stderr: Readable): Promise<Art
 }
 
 /**
- * Keeps Codex's own transcript of one thread as transcript.jsonl, at most its first 64 MiB; null when there is none. Call it
+ * Keeps Codex's own transcript of one thread as transcript.jsonl, at most its first 64 MiB; null when there is none, or when
+ * `signal` aborts. Rejects only with the store's error. Call it
  * before the sandbox is destroyed. The model can write there: a link in the place of the transcript is not followed, and only
  * the file of this very thread is taken (the model may have run a Codex of its own).
  */
@@ -57,7 +58,12 @@ export async function putTranscript(
   const opened = await openInside(root, path);
   if ("why" in opened) return null;
   const source = opened.file.createReadStream({ signal });
-  return putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
+  try {
+    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
+  } catch (error) {
+    if (signal.aborted) return null;
+    throw error;
+  }
 }
 
 function putRedacted(

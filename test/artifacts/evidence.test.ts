@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
@@ -194,6 +194,20 @@ describe("the transcript", () => {
     await writeFile(file(THREAD), `${JSON.stringify({ payload: TOKEN })}\n`);
     expect(await putTranscript(target, home, THREAD, never)).toMatchObject({ path: "transcript.jsonl", kind: "evidence" });
     expect(await text("transcript.jsonl")).toBe('{"payload":"[redacted]"}\n');
+  });
+
+  test("is null when the time is over, and nothing of it is left", async () => {
+    await writeFile(file(THREAD), "x".repeat(5_000_000));
+    const stop = new AbortController();
+    const store = {
+      ...target.store,
+      put: (...args: Parameters<EvidenceTarget["store"]["put"]>) => {
+        stop.abort();
+        return target.store.put(...args);
+      },
+    };
+    expect(await putTranscript({ ...target, store }, home, THREAD, stop.signal)).toBeNull();
+    expect(await readdir(join(directory, "store/act-1/attempt-0"))).toEqual([]);
   });
 
   test("is null when there is none, or a link, or an odd thread id", async () => {
