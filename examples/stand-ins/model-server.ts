@@ -93,7 +93,11 @@ async function answer(incoming: IncomingMessage, response: ServerResponse, conte
   const fault = current.fault !== undefined && strikes(current.fault, request, context.struck) ? current.fault : null;
   record(request, fault?.kind ?? "reply", fault === null ? 200 : statusOf(fault));
   await pause(current.delay_ms ?? options.replyDelayMs ?? 150, response);
-  if (response.destroyed || fault?.kind === "hang") return;
+  if (!response.destroyed) play(response, current, fault, request, options);
+}
+
+function play(response: ServerResponse, current: Step, fault: Fault | null, request: ModelRequest, options: ModelServerOptions): void {
+  if (fault?.kind === "hang") return;
   if (fault?.kind === "status") return respond(response, fault.status, fault.body, fault.headers);
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   const usage = { ...DEFAULT_USAGE, ...defined(options.usage), ...defined(current.usage) };

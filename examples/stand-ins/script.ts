@@ -70,8 +70,9 @@ export type Script = z.infer<typeof scriptSchema>;
 export const say = (text: string): Item => ({ say: text });
 export const reasoning = (text: string): Item => ({ reasoning: text });
 export const shell = (command: string): Item => ({ shell: command });
-export const mcp = (server: string, tool: string, args: z.infer<ReturnType<typeof z.json>> & object = {}): Item =>
-  itemSchema.parse({ mcp: { server, tool, args } });
+export const mcp = (server: string, tool: string, args: Record<string, z.core.util.JSONType> = {}): Item => ({
+  mcp: { server, tool, args },
+});
 
 /** One reply of these items. */
 export const step = (...reply: Item[]): Step => ({ reply });

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdirSync, writeFileSync } from "node:fs";
-import { globSync } from "tinyglobby";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { execa } from "execa";
+import type { CodexBinary } from "../../src/codex/binary.ts";
 import { SESSION_TOKEN_HEADER } from "../../examples/stand-ins/session-tokens.ts";
 import { tempDir } from "../support/temp-dir.ts";
-
-/** The native binaries of both Codex versions, as npm installed them for this platform. */
-export const CODEX_BINARIES = [
-  { version: "0.144.4", binary: nativeBinary("node_modules/@openai/codex-*") },
-  { version: "0.171.0", binary: nativeBinary("node_modules/codex-newest/node_modules/@openai/codex-*") },
-];
 
 export interface CodexSession {
   /** Of the model, with /v1. */
@@ -35,7 +29,7 @@ export interface CodexEvent {
 
 /** Runs the real Codex once in a directory of its own; its config.toml is written by hand, apart from the code under test elsewhere. */
 export async function runCodex(
-  binary: string,
+  codex: CodexBinary,
   session: CodexSession,
 ): Promise<{ exitCode: number | undefined; events: CodexEvent[]; stderr: string; workdir: string }> {
   const dir = tempDir();
@@ -45,14 +39,18 @@ export async function runCodex(
   }) as [string, string, string];
   writeFileSync(join(home, "config.toml"), configToml(session, workdir), { mode: 0o600 });
   session.prepare?.(workdir);
-  const result = await execa(binary, ["exec", "--json", "--strict-config", "--skip-git-repo-check", "--cd", workdir, "--", "-"], {
-    input: session.prompt,
-    // TMPDIR apart from CODEX_HOME, or Codex warns about helper binaries under a temporary directory.
-    env: { PATH: process.env["PATH"], HOME: dir, CODEX_HOME: home, TMPDIR: tmp, OPENAI_API_KEY: session.apiKey, LANG: "C.UTF-8" },
-    extendEnv: false,
-    reject: false,
-    timeout: 50_000,
-  });
+  const result = await execa(
+    join(codex.hostDir, codex.entry),
+    ["exec", "--json", "--strict-config", "--skip-git-repo-check", "--cd", workdir, "--", "-"],
+    {
+      input: session.prompt,
+      // TMPDIR apart from CODEX_HOME, or Codex warns about helper binaries under a temporary directory.
+      env: { PATH: process.env["PATH"], HOME: dir, CODEX_HOME: home, TMPDIR: tmp, OPENAI_API_KEY: session.apiKey, LANG: "C.UTF-8" },
+      extendEnv: false,
+      reject: false,
+      timeout: 50_000,
+    },
+  );
   const events = result.stdout
     .split("\n")
     .filter(Boolean)
@@ -86,11 +84,4 @@ wire_api = "responses"
 request_max_retries = 1
 stream_max_retries = ${session.streamRetries ?? 2}
 ${servers.join("")}`;
-}
-
-function nativeBinary(packagePattern: string): string {
-  const [binary] = globSync(`${packagePattern}/vendor/*/bin/codex`, { absolute: true });
-  if (binary === undefined)
-    throw new Error(`no native Codex binary at ${resolve(packagePattern)}: run npm ci (platform packages are optional dependencies)`);
-  return binary;
 }

@@ -10,7 +10,8 @@ import { scriptIn, type Script } from "../../examples/stand-ins/script.ts";
 import { toolGrantSchema, type McpGrant } from "../../src/contract/grant.ts";
 import { grantRefusals } from "../../src/contract/rules/grants.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { CODEX_BINARIES, runCodex } from "./codex-session.ts";
+import { codexVersions } from "../support/attempt.ts";
+import { runCodex } from "./codex-session.ts";
 
 const SERVERS = { mcpUrl: "http://127.0.0.1:9/mcp", mintToken: (session: string) => `token-of-${session}` };
 const ROWS = officeTasks({ ...SERVERS, brokenUrl: "http://127.0.0.1:9/down" });
@@ -106,7 +107,7 @@ test.each(WORKING)("the commands of $id write what it hands in", ({ id, delivera
   expect(finished).toEqual([deliverables.map((name) => `{{workdir}}/${name}`)]);
 });
 
-describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
+describe.each(await codexVersions())("Codex $name", ({ codex }) => {
   test.each(["expense-report-check", "holiday-roster"])("%s ends as expected, over its tool error or cut stream", async (id) => {
     const [model, tools] = [await startModelServer({ apiKey: "key" }), await startOfficeTools()];
     onTestFinished(async () => {
@@ -114,7 +115,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
     });
     const row = rowOf(id);
     const expected = expectedOutcomes().find((outcome) => outcome.id === id);
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.captureBaseUrl.replace("{capture_key}", id),
       apiKey: "key",
       prompt: String(row["input"]),
@@ -137,7 +138,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
     for (const modelCalls of [1, 27]) {
       const [row] = tasks(1, { modelCalls, servers: { mcpUrl: tools.url, mintToken: tools.mintToken } });
       const key = `calls-${modelCalls}`;
-      const run = await runCodex(binary, {
+      const run = await runCodex(codex, {
         baseUrl: model.captureBaseUrl.replace("{capture_key}", key),
         apiKey: "key",
         prompt: String(row?.["input"]),

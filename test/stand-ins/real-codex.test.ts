@@ -3,7 +3,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { startModelServer, type ModelServer, type ModelServerOptions } from "../../examples/stand-ins/model-server.ts";
 import { startOfficeTools, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
 import { mcp, reasoning, say, scriptLine, shell, step, withFault, type Script } from "../../examples/stand-ins/script.ts";
-import { CODEX_BINARIES, runCodex, type CodexEvent } from "./codex-session.ts";
+import { codexVersions } from "../support/attempt.ts";
+import { runCodex, type CodexEvent } from "./codex-session.ts";
 
 const KEY = "model-key-for-tests";
 
@@ -29,10 +30,10 @@ function prompt(script: Script): string {
   return `Please write the report.\n${scriptLine(script)}\nThank you.`;
 }
 
-describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
+describe.each(await codexVersions())("Codex $name", ({ codex }) => {
   test("a session with shell, search and finish ends completed, its calls recorded under the session of its token", async () => {
     const [model, tools] = [await modelServer(), await officeTools()];
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.captureBaseUrl.replace("{capture_key}", "task-1-a2"),
       apiKey: KEY,
       servers: { "office-tools": { url: tools.url, token: tools.mintToken("session-1") } },
@@ -68,7 +69,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
 
   test("a stream that is cut once is asked for again, and the step is neither lost nor played twice", async () => {
     const model = await modelServer();
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.captureBaseUrl.replace("{capture_key}", "cut"),
       apiKey: KEY,
       prompt: prompt({
@@ -95,7 +96,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
   test("a call that came whole before the cut is run once, and the script goes on behind it", async () => {
     const model = await modelServer();
     const append = shell("echo x >> steps.txt");
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.captureBaseUrl.replace("{capture_key}", "late-cut"),
       apiKey: KEY,
       prompt: prompt({ steps: [withFault(step(append), { kind: "cut", after: [append] }), step(shell("cat steps.txt"))] }),
@@ -113,7 +114,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
   test("a conversation that Codex sums up goes on at the same step", async () => {
     const model = await modelServer();
     const full = { ...step(shell("echo 2")), usage: { input_tokens: 10_000 } };
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.captureBaseUrl.replace("{capture_key}", "long"),
       apiKey: KEY,
       settings: "model_auto_compact_token_limit = 9000",
@@ -131,7 +132,7 @@ describe.each(CODEX_BINARIES)("Codex $version", ({ binary }) => {
     ["an HTTP error", { kind: "status", status: 400, body: '{"error":{"message":"no such thing"}}' }, "no such thing"],
   ])("%s ends the turn with its own message", async (_name, fault, message) => {
     const model = await modelServer();
-    const run = await runCodex(binary, {
+    const run = await runCodex(codex, {
       baseUrl: model.baseUrl,
       apiKey: KEY,
       streamRetries: 0,
