@@ -41,7 +41,12 @@ const [model, office, down] = [
 const scratch = await mkdtemp(join(tmpdir(), "rollcall-quickstart-"));
 let exitCode = 1;
 try {
-  const tasks = officeTasks({ mcpUrl: office.url, mintToken: (session) => office.mintToken(session), brokenUrl: down.url });
+  const tasks = officeTasks({
+    mcpUrl: office.url,
+    mintToken: (session) => office.mintToken(session),
+    brokenUrl: down.url,
+    scripts: !realModel,
+  });
   const taskFile = join(scratch, "tasks.jsonl");
   await writeFile(taskFile, tasks.map((task) => `${JSON.stringify(task)}\n`).join(""), { mode: 0o600 });
   await rm(out, { recursive: true, force: true });
@@ -53,13 +58,13 @@ try {
   );
   const code = await rollcall([
     ...["run", taskFile, "--out", out, "--concurrency", flags.concurrency, "--skip-invalid", "--timeout-seconds", "120"],
-    ...(realModel ? ["--model", flags.model] : ["--model", "stand-in", "--model-base-url", `${model.url}/ng-rollout/{capture_key}/v1`]),
+    ...(realModel ? ["--model", flags.model] : ["--model", "stand-in", "--model-base-url", model.captureBaseUrl]),
   ]);
   const results = (await readFile(join(out, "results.jsonl"), "utf8"))
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as ActivationResult);
-  const differences = realModel ? [] : compareWithExpected(expectedOutcomes(), results);
+  const differences = realModel ? [] : compareWithExpected(expectedOutcomes(), results, (key) => model.log.countOf(key));
   for (const difference of differences) console.log(`NOT AS EXPECTED  ${difference}`);
   console.log(
     realModel
