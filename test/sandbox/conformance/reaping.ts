@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { copyFile, cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -83,11 +83,14 @@ export const reapingChecks: Check[] = [
     },
   },
   {
-    title: "two workers that publish the same runtime at once both get it whole",
+    title: "workers that publish the same runtime and the same bwrap at once, from below a closed home, all get them whole",
     needsRoot: true,
     run: async (context) => {
       const { runtimeRoot, ...rest } = context.setting;
-      const setting = { ...rest, runtimeRoot: `${runtimeRoot}-two` };
+      const closed = join(rest.stateDir, "closed"); // 0700, as a project below root's home
+      await cp(rest.codexDir, closed, { recursive: true, filter: (path) => !/codex-path|code-mode|zsh/u.test(path) });
+      await copyFile(rest.bwrapPath, join(closed, "bwrap"));
+      const setting = { ...rest, runtimeRoot: `${runtimeRoot}-two`, codexDir: closed, bwrapPath: join(closed, "bwrap") };
       const mark = uniqueSeconds();
       const victims = [1, 2, 3].map(() => startVictim(setting, mark));
       const lines = await Promise.all(victims.map(firstLine));
@@ -97,7 +100,7 @@ export const reapingChecks: Check[] = [
         runtimes.every((name) => !name.startsWith(".")),
         runtimes.join(" "),
       );
-      assert.equal(runtimes.filter((name) => name.startsWith("codex-")).length, 1);
+      assert.deepEqual([runtimes.length, new Set(runtimes.map((name) => name.split("-")[0]))], [2, new Set(["bwrap", "codex"])]);
       for (const victim of victims) victim.kill("SIGKILL");
       await Promise.all(victims.map((victim) => once(victim, "exit")));
       await until(() => processesNaming(mark).length === 0, "the sandboxes ended");
