@@ -61,11 +61,11 @@ describe("findSecrets", () => {
   });
 
   it("counts a value inside another one once with it, and by itself where it stands alone", async () => {
-    const nested = findSecrets(buildSecretSet([{ value: "outer-FAKE-inner-end" }, { value: "FAKE-inner" }]));
+    const nested = findSecrets(buildSecretSet([{ value: "outer-FAKE-inner-FAKE-inner-end" }, { value: "FAKE-inner" }]));
     for (const [text, hits] of [
-      ["outer-FAKE-inner-end", 1],
-      ["outer-FAKE-inner-en", 1],
-      ["FAKE-inner, outer-FAKE-inner-end", 2],
+      ["outer-FAKE-inner-FAKE-inner-end", 1],
+      ["outer-FAKE-inner-FAKE-inner-en", 2],
+      ["FAKE-inner, outer-FAKE-inner-FAKE-inner-end", 2],
     ] as const) {
       expect(await nested.scan(Readable.from(Array.from(text, (letter) => Buffer.from(letter)))), text).toBe(hits);
     }
