@@ -67,21 +67,17 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     }
   }
 
-  const worker = new Worker<ActivationJobData, ChildEnd>(
-    ACTIVATIONS,
-    (job, token) => process(job, token!),
-    {
-      connection: redisOptions(queues.target, "blocking"),
-      prefix: PREFIX,
-      name: options.facts.worker_id,
-      concurrency: options.concurrency,
-      lockDuration: settings.lock_duration_ms,
-      lockRenewTime: settings.lock_renew_ms,
-      stalledInterval: settings.stalled_interval_ms,
-      maxStalledCount: settings.max_stalled_count,
-      runRetryDelay: AGAIN_MS,
-    },
-  );
+  const worker = new Worker<ActivationJobData, ChildEnd>(ACTIVATIONS, (job, token) => process(job, token!), {
+    connection: redisOptions(queues.target, "blocking"),
+    prefix: PREFIX,
+    name: options.facts.worker_id,
+    concurrency: options.concurrency,
+    lockDuration: settings.lock_duration_ms,
+    lockRenewTime: settings.lock_renew_ms,
+    stalledInterval: settings.stalled_interval_ms,
+    maxStalledCount: settings.max_stalled_count,
+    runRetryDelay: AGAIN_MS,
+  });
   worker.on("error", queues.onError);
   worker.on("lockRenewalFailed", (jobIds: string[]) => {
     for (const jobId of jobIds) running.abort(jobId, { kind: "lock_lost" });

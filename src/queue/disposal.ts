@@ -37,15 +37,18 @@ export async function afterClaim(queues: Queues, jobId: string, decision: NotSta
       return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked" };
     case "unable": {
       const given = await noCapableWorker(queues, jobId, decision.lacks);
-      return given === null
-        ? { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" }
-        : finish({ kind: "failed", failure: given });
+      return given === null ? { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" } : finish({ kind: "failed", failure: given });
     }
   }
 }
 
 /** For a run that came to an end of its own; notes the attempt in the ledger. */
-export async function afterRun(settings: QueueSettings, activation: SessionActivation, end: RunEnd, ledger: ClaimLedger): Promise<Disposal> {
+export async function afterRun(
+  settings: QueueSettings,
+  activation: SessionActivation,
+  end: RunEnd,
+  ledger: ClaimLedger,
+): Promise<Disposal> {
   switch (end.kind) {
     case "ended":
       await ledger.close({ charge: false });

@@ -56,7 +56,16 @@ export function activationFlow(
     name: "final",
     queueName: FINAL,
     prefix: PREFIX,
-    data: { activation_id, run_id, episode_id, task_id, reply_to, metadata, agent_session_id: activation.agent_session_id ?? null, ...shared },
+    data: {
+      activation_id,
+      run_id,
+      episode_id,
+      task_id,
+      reply_to,
+      metadata,
+      agent_session_id: activation.agent_session_id ?? null,
+      ...shared,
+    },
     opts: { ...common, jobId: finalJobId(jobId) },
     children: [
       {

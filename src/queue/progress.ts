@@ -2,7 +2,9 @@
 import type { Redis } from "ioredis";
 import type { ProgressEntry } from "../activation/ports.ts";
 import { connectRedis } from "../redis/connect.ts";
+import type { Status } from "../contract/result.ts";
 import { keys } from "./names.ts";
+import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
 import { readStream } from "./stream.ts";
 
@@ -25,13 +27,22 @@ export function progressPublisher(queues: Queues, activationId: string): (entry:
   };
 }
 
-/** Appends one entry, without any limit of rate. Resolves at once when Redis is away or the entry is too large. */
+/** Appends one entry, without any limit of rate; drops it when it is too large or Redis is away. */
 export async function publishProgress(queues: Queues, activationId: string, entry: ProgressEntry): Promise<void> {
-  const { redis, settings } = queues;
-  const text = JSON.stringify(entry);
-  if (redis.status !== "ready" || Buffer.byteLength(text, "utf8") > MAX_BYTES) return;
+  const small = Buffer.byteLength(JSON.stringify(entry), "utf8") <= MAX_BYTES;
+  if (small && queues.redis.status === "ready") await appendProgress(queues, activationId, entry);
+}
+
+/** The last entry of an activation. Never dropped: whoever waits for the activation to begin must learn that it never will. */
+export async function publishEnd(queues: Queues, activationId: string, attempt: number, status: Status): Promise<void> {
+  await appendProgress(queues, activationId, { stage: "ended", attempt, note: status });
+}
+
+async function appendProgress({ redis, settings }: Queues, activationId: string, entry: ProgressEntry): Promise<void> {
   const key = keys.progress(activationId);
-  await redis.pipeline().xadd(key, "MAXLEN", "~", MAX_ENTRIES, "*", "entry", text).pexpire(key, settings.keep_ended_ms).exec();
+  await inPipeline(redis, (pipeline) => {
+    pipeline.xadd(key, "MAXLEN", "~", MAX_ENTRIES, "*", "entry", JSON.stringify(entry)).pexpire(key, settings.keep_ended_ms);
+  });
 }
 
 /** The newest entries, oldest first. */
@@ -48,7 +59,8 @@ export async function* followProgress(
 ): AsyncGenerator<ProgressEntry & { at: string }, undefined> {
   const redis = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
   try {
-    for await (const [id, fields] of readStream(redis, keys.progress(activationId), { from: "0", ...options })) yield parseEntry(id, fields);
+    for await (const [id, fields] of readStream(redis, keys.progress(activationId), { from: "0", ...options }))
+      yield parseEntry(id, fields);
   } finally {
     redis.disconnect();
   }

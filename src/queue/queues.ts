@@ -28,10 +28,7 @@ export type DeliveredResult = ActivationResult & {
 };
 
 /** Opens the queues. The caller closes them, after its workers and sentinel. */
-export function openQueues(
-  target: RedisTarget,
-  options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> },
-): Queues {
+export function openQueues(target: RedisTarget, options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> }): Queues {
   const { onError } = options;
   const redis = connectRedis(target, { role: "command", onError });
   const common = { connection: redis, prefix: PREFIX };

@@ -12,7 +12,7 @@ import { announceEnd } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
-import { publishProgress } from "./progress.ts";
+import { publishEnd } from "./progress.ts";
 import type { Queues } from "./queues.ts";
 import { requireSameStore } from "./worker-lease.ts";
 
@@ -26,11 +26,7 @@ type FinalJob = Job<FinalJobData, { status: Status }>;
  * Takes down the ends of activations and looks for lost claims. Runs in every process of ours, so that an activation also
  * ends when no worker lives. The caller closes it before the queues. Throws RollcallError "store_mismatch".
  */
-export async function startSentinel(options: {
-  queues: Queues;
-  store: ArtifactStore;
-  log: Logger;
-}): Promise<{ close(): Promise<void> }> {
+export async function startSentinel(options: { queues: Queues; store: ArtifactStore; log: Logger }): Promise<{ close(): Promise<void> }> {
   const { queues, store, log } = options;
   const { settings } = queues;
   await requireSameStore(queues, store.id);
@@ -72,7 +68,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
   if (reply_to !== null) await deliver(queues, reply_to, result, store.id);
-  await publishProgress(queues, activation_id, { stage: "ended", attempt: result.episode_id.attempt, note: result.status });
+  await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
   await announceEnd(queues, result);
   await dropSecrets(queues, jobId);
   return result;

@@ -16,7 +16,12 @@ afterEach(() => rig.close());
 it("runs an activation once and records its end once, with its secrets gone from the queue [R1]", async () => {
   const activation = activationOf("act-one", {
     tool_grants: [
-      { type: "mcp", name: "office", required: true, connection: { transport: "streamable_http", url: "http://127.0.0.1:1/", headers: { A: "tok" } } },
+      {
+        type: "mcp",
+        name: "office",
+        required: true,
+        connection: { transport: "streamable_http", url: "http://127.0.0.1:1/", headers: { A: "tok" } },
+      },
     ],
   });
   const seen: string[] = [];

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Claim } from "../../src/activation/ports.ts";
+import { parseSecretKeys } from "../../src/activation/secret-keys.ts";
+import { enqueueActivations } from "../../src/queue/enqueue.ts";
+import { runStatus } from "../../src/queue/run-status.ts";
+import { liveWorkers } from "../../src/queue/worker-lease.ts";
+import { attemptOf } from "../support/result-documents.ts";
+import { activationOf, completedOf, completes, runsUntilStopped, startRig, stopReason, TEST_KEYS, TEST_SETTINGS, type Rig } from "./rig.ts";
+
+const WAIT = { timeout: 40_000, interval: 50 };
+let rig: Rig;
+let child: ChildProcess | undefined;
+beforeEach(async () => {
+  rig = await startRig();
+});
+afterEach(async () => {
+  child?.kill("SIGKILL");
+  await rig.close();
+});
+
+const add = (facts = {}, id = "act-a") => enqueueActivations(rig.queues, [activationOf(id, facts)], { keys: TEST_KEYS });
+
+async function childWorker(): Promise<{ process: ChildProcess; firstLine: Promise<string> }> {
+  const { path } = rig.redis.target as { path: string };
+  child = spawn(process.execPath, ["test/support/queue-worker.mjs", path, rig.storeRoot, JSON.stringify(TEST_SETTINGS)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout! });
+  const firstLine = new Promise<string>((resolve, reject) => {
+    lines.once("line", resolve);
+    lines.once("close", () => reject(new Error("the worker process ended before it ran anything")));
+  });
+  return { process: child, firstLine };
+}
+
+it("runs the activation of a worker killed with kill -9 again, under another attempt number, charged once", async () => {
+  await add();
+  const killed = await childWorker();
+  expect(await killed.firstLine).toBe("act-a 0");
+  killed.process.kill("SIGKILL");
+  await rig.sentinel();
+  const taken: unknown[] = [];
+  await rig.worker(async (claim) => {
+    const { activation, generation, ledger } = claim;
+    const numbers = await ledger.takeAttempt();
+    taken.push(numbers);
+    return { kind: "ended", ...(await rig.store.commit(completedOf(activation, generation, numbers.attempt))) };
+  });
+  expect((await rig.ended("act-a")).episode_id.attempt).toBe(1);
+  expect(taken).toEqual([{ attempt: 1, charged: 1 }]);
+});
+
+it("ends an activation as session_lost when lost workers used up its attempts, without running it again", async () => {
+  await add({ max_attempts: 1 });
+  const killed = await childWorker();
+  await killed.firstLine;
+  killed.process.kill("SIGKILL");
+  await rig.sentinel();
+  await rig.worker(() => Promise.reject(new Error("must not run")));
+  expect(await rig.ended("act-a")).toMatchObject({
+    status: "failed",
+    failure: { failure_kind: "session_lost", cause_code: "session_lost" },
+  });
+});
+
+it("goes on from the seeded attempt and retries what is charged until its attempts are used up", async () => {
+  const taken: unknown[] = [];
+  await rig.sentinel();
+  await rig.worker(async ({ ledger }) => {
+    const numbers = await ledger.takeAttempt();
+    taken.push(numbers);
+    return { kind: "retry", attempt: attemptOf(numbers.attempt) };
+  });
+  await add({ max_attempts: 3, episode_id: { rollout_id: "r", attempt: 4 } });
+  expect((await rig.ended("act-a")).status).toBe("failed");
+  expect(taken).toEqual([
+    { attempt: 4, charged: 0 },
+    { attempt: 5, charged: 1 },
+    { attempt: 6, charged: 2 },
+  ]);
+});
+
+it("aborts a run at once when its claim is lost, and lets another worker have it", async () => {
+  const claims: { attempt: number; reason: string }[] = [];
+  await rig.sentinel();
+  await rig.worker(async (claim: Claim) => {
+    const { attempt } = await claim.ledger.takeAttempt();
+    if (attempt > 0) return { kind: "ended", ...(await rig.store.commit(completedOf(claim.activation, 0, attempt))) };
+    await rig.queues.redis.del("{rollcall}:activations:act-a:lock"); // somebody else may have it by now
+    const reason = await stopReason(claim.signal);
+    claims.push({ attempt, reason: reason.kind });
+    return { kind: "handed_back", reason: reason.kind };
+  });
+  await add();
+  expect((await rig.ended("act-a")).episode_id.attempt).toBe(1);
+  expect(claims).toEqual([{ attempt: 0, reason: "lock_lost" }]);
+});
+
+it("hands back uncharged what runs when a worker closes, at the front, and takes nothing new [D4]", async () => {
+  let started = 0;
+  const worker = await rig.worker(
+    runsUntilStopped(() => {
+      started += 1;
+    }),
+    { concurrency: 1 },
+  );
+  await add();
+  await vi.waitFor(() => expect(started).toBe(1), WAIT);
+  await add({}, "act-b");
+  await worker.close({ graceMs: 10_000 });
+  expect(started).toBe(1);
+  expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 2, running: 0, delayed: 0 });
+  expect(await liveWorkers(rig.queues)).toEqual([]);
+
+  const taken: unknown[] = [];
+  await rig.sentinel();
+  await rig.worker(
+    async (claim) => {
+      const { activation, ledger } = claim;
+      const numbers = await ledger.takeAttempt();
+      taken.push([activation.activation_id, numbers]);
+      return { kind: "ended", ...(await rig.store.commit(completedOf(activation, 0, numbers.attempt))) };
+    },
+    { concurrency: 1 },
+  );
+  await rig.ended("act-b");
+  expect(taken).toEqual([
+    ["act-a", { attempt: 1, charged: 0 }],
+    ["act-b", { attempt: 0, charged: 0 }],
+  ]);
+});
+
+it("closes within its grace even when a run does not stop, which another worker then takes over", async () => {
+  let started = false;
+  const worker = await rig.worker(() => {
+    started = true;
+    return new Promise(() => undefined);
+  });
+  await add();
+  await vi.waitFor(() => expect(started).toBe(true), WAIT);
+  const begun = performance.now();
+  await worker.close({ graceMs: 200 });
+  expect(performance.now() - begun).toBeLessThan(5_000);
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+  expect((await rig.ended("act-a")).status).toBe("completed");
+});
+
+it("loses nothing when Redis is away for five seconds in mid-run", async () => {
+  await rig.close();
+  rig = await startRig({ lock_duration_ms: 20_000, lock_renew_ms: 1_000 });
+  const ids = ["act-a", "act-b", "act-c"];
+  const runs: string[] = [];
+  let back = (): void => undefined;
+  const redisIsBack = new Promise<void>((resolve) => (back = resolve));
+  await rig.sentinel();
+  await rig.worker(
+    async (claim) => {
+      runs.push(claim.activation.activation_id);
+      if (runs.length === 2) await redisIsBack;
+      return completes(rig.store)(claim);
+    },
+    { concurrency: 2 },
+  );
+  await enqueueActivations(
+    rig.queues,
+    ids.map((id) => activationOf(id, { reply_to: "results" })),
+    { keys: TEST_KEYS },
+  );
+  await vi.waitFor(() => expect(runs.length).toBeGreaterThanOrEqual(2), WAIT);
+  await rig.redis.kill9();
+  const away = performance.now();
+  await vi.waitFor(() => expect(performance.now() - away).toBeGreaterThan(5_000), { timeout: 10_000 });
+  back(); // it ends while Redis is away
+  await rig.redis.restart();
+  for (const id of ids) expect(await rig.ended(id)).toMatchObject({ status: "completed", episode_id: { attempt: 0 } });
+  expect(runs.sort()).toEqual(ids);
+  expect(await rig.queues.results("results").getJobCounts("waiting")).toEqual({ waiting: 3 });
+});
+
+it("does not run again what was committed by a worker that died before it could say so", async () => {
+  const activation = activationOf("act-a");
+  await rig.store.commit(completedOf(activation, 0, 0));
+  await add();
+  await rig.sentinel();
+  await rig.worker(() => Promise.reject(new Error("must not run")));
+  expect((await rig.ended("act-a")).status).toBe("completed");
+});
+
+it("offers a faulty run again a few times, then ends it as failed without showing what foreign errors say", async () => {
+  let runs = 0;
+  await rig.sentinel();
+  await rig.worker(async ({ ledger }) => {
+    runs += 1;
+    await ledger.takeAttempt();
+    throw new Error("token-in-a-foreign-message");
+  });
+  await add();
+  const result = await rig.ended("act-a");
+  expect(runs).toBe(3);
+  expect(result).toMatchObject({ status: "failed", failure: { cause_code: "unknown", terminal: true } });
+  expect(JSON.stringify(result)).not.toContain("token-in");
+});
+
+it("leaves a job sealed with another key to a worker that has it, and fails it when none has it for long", async () => {
+  await rig.close();
+  rig = await startRig({ no_capable_worker_ms: 1_000 });
+  const secret = (id: string) => activationOf(id, { model: { api_key: "sk-1" } });
+  const otherKeys = parseSecretKeys(Buffer.alloc(32, 1).toString("base64"));
+  await rig.sentinel();
+  await rig.worker(() => Promise.reject(new Error("must not run")), { keys: otherKeys });
+  const able = await rig.worker(completes(rig.store), { concurrency: 1 });
+  await enqueueActivations(rig.queues, [secret("act-a")], { keys: TEST_KEYS });
+  expect((await rig.ended("act-a")).status).toBe("completed");
+  await able.close({ graceMs: 5_000 });
+  await enqueueActivations(rig.queues, [secret("act-b")], { keys: TEST_KEYS });
+  const failed = await rig.ended("act-b");
+  expect(failed.failure).toMatchObject({ cause_code: "secret_key_missing" });
+  expect(failed.failure!.failure_reason).toContain(TEST_KEYS[0].id);
+  expect(failed.attempts).toEqual([]);
+});
+
+it("refuses to start beside a worker that keeps its artifacts elsewhere", async () => {
+  await rig.worker(completes(rig.store), { facts: { store_id: "store-elsewhere" } });
+  await expect(rig.worker(completes(rig.store))).rejects.toMatchObject({ code: "store_mismatch" });
+  await expect(rig.sentinel()).rejects.toMatchObject({ code: "store_mismatch" });
+});
