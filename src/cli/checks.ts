@@ -2,13 +2,14 @@
 import { statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parseSecretKeys } from "../activation/secret-keys.ts";
-import { checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
+import type { CodexBinary } from "../codex/binary.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { messageOf } from "../errors.ts";
 import { findRedisServer } from "../redis/binary.ts";
 import { connectRedis, describeRedis, type RedisTarget } from "../redis/connect.ts";
 import { checkRedis, requireRedisPassword } from "../redis/policy.ts";
+import { configuredCodex } from "./machine.ts";
 import { makeProvider } from "./provider.ts";
 
 /** One line of `rollcall doctor`. `text` of a warn or fail says what to do. */
@@ -39,11 +40,8 @@ export async function checkMachine(input: CheckInput): Promise<CheckLine[]> {
 }
 
 async function checkCodex({ settings }: CheckInput): Promise<{ line: CheckLine; binary: CodexBinary | null }> {
-  const { codex_bin, codex_version } = settings;
-  const wanted = { version: codex_version ?? PACKAGED_CODEX_VERSION, ...(codex_bin === undefined ? {} : { codexBin: codex_bin }) };
   try {
-    const binary = await findCodex(wanted);
-    await checkCodexVersion(binary);
+    const binary = await configuredCodex(settings);
     return { line: { state: "ok", what: "codex", text: `${binary.version} (${join(binary.hostDir, binary.entry)})` }, binary };
   } catch (error) {
     return { line: failed("codex", error), binary: null };

@@ -2,16 +2,18 @@
 import { Command } from "commander";
 import { openDirectoryStore } from "../artifacts/directory-store.ts";
 import { collectResults } from "../rollout/collect.ts";
+import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
 
 export function collectCommand(): Command {
-  return new Command("collect")
+  const command = new Command("collect")
     .description("Rebuild results.jsonl, failures.jsonl and summary.json of DIR from its artifacts.")
     .requiredOption("--out <dir>", "output directory of a run")
-    .option("--json", "the summary as JSON on stdout")
-    .action(async ({ out, json }: { out: string; json?: true }) => {
-      const { summary, results, kept } = await collectResults(out, openDirectoryStore);
-      process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
-      process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`);
-    });
+    .option("--json", "the summary as JSON on stdout");
+  return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {
+    const { artifacts_dir } = await settingsFrom(flags);
+    const { summary, results, kept } = await collectResults(out, (root) => openDirectoryStore(artifacts_dir ?? root));
+    process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
+    process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`);
+  });
 }

@@ -18,12 +18,7 @@ export interface Machine {
 
 /** Throws RollcallError "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
 export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
-  const { codex_bin, codex_version } = settings;
-  const codex = await findCodex({
-    version: codex_version ?? PACKAGED_CODEX_VERSION,
-    ...(codex_bin === undefined ? {} : { codexBin: codex_bin }),
-  });
-  await checkCodexVersion(codex);
+  const codex = await configuredCodex(settings);
   const { allow_providers, allow_key_env } = admissionPolicy(settings);
   const providers: Machine["providers"] = {};
   for (const name of allow_providers as SandboxProviderName[]) {
@@ -37,4 +32,14 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
     );
   }
   return { codex, providers, modelKeys: Object.fromEntries(allow_key_env.map((name) => [name, env[name]])), host: hostname() };
+}
+
+/** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */
+export async function configuredCodex({ codex_bin, codex_version }: Settings): Promise<CodexBinary> {
+  const codex = await findCodex({
+    version: codex_version ?? PACKAGED_CODEX_VERSION,
+    ...(codex_bin === undefined ? {} : { codexBin: codex_bin }),
+  });
+  await checkCodexVersion(codex);
+  return codex;
 }

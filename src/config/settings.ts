@@ -84,7 +84,9 @@ const sandboxSettings = z.strictObject({
     defaultText: "no limit",
   }),
   cpus: setting(z.number().positive().optional(), { description: "CPUs of one sandbox.", defaultText: "no limit" }),
-  pids: setting(z.int().positive().optional(), { description: "Processes of one sandbox.", defaultText: "no limit" }),
+  pids: setting(z.int().positive().default(512), {
+    description: "Processes and threads of one sandbox, where each has a user of its own (a root worker). Codex itself has up to 35.",
+  }),
   disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
 });
 

@@ -16,7 +16,7 @@ import type { ActivationResult } from "../contract/result.ts";
  */
 export async function collectResults(
   outPath: string,
-  openStore: (root: string) => Promise<ArtifactStore>,
+  openStore: (defaultRoot: string) => Promise<ArtifactStore>,
 ): Promise<{ summary: Summary; results: number; kept: number }> {
   const startedAt = Date.now();
   const out = await openOutputDir(outPath);
