@@ -6,7 +6,7 @@ import { messageOf, hasErrno } from "../errors.ts";
 import { isRow, type Row, type RowProblem } from "./task-row.ts";
 
 /** Largest file that is put into the queue with its activation; larger material belongs on a server or in the image. */
-export const MAX_INLINE_BYTES = 16 * 1024 * 1024;
+const MAX_INLINE_BYTES = 16 * 1024 * 1024;
 
 /**
  * Replaces `from` (a path on this machine, relative to `baseDir`) in sandbox.files by the file's bytes: workers never

@@ -16,7 +16,7 @@ export interface ProgressState {
 }
 
 /** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
-export function pace(state: ProgressState, now: number): { perMinute: number | null; etaMs: number | null } {
+function pace(state: ProgressState, now: number): { perMinute: number | null; etaMs: number | null } {
   const elapsed = now - state.startedAt;
   if (state.endedHere === 0 || elapsed <= 0 || state.ended >= state.total) return { perMinute: null, etaMs: null };
   const perMs = state.endedHere / elapsed;

@@ -25,7 +25,7 @@ import {
 } from "./task-row.ts";
 
 /** Longest line of a task file. A prompt has at most 1 MB and local files are named, not pasted. */
-export const MAX_ROW_BYTES = 32 * 1024 * 1024;
+const MAX_ROW_BYTES = 32 * 1024 * 1024;
 
 export interface TaskSource {
   path: string;
@@ -107,7 +107,7 @@ async function readRow(source: TaskSource, line: number, text: string, files: "c
 }
 
 /** The ids of one repeat. All repeats get a suffix, so that no task's own name can equal another one's repeat. */
-export function namedRepeat(raw: Row, source: Pick<TaskSource, "runId" | "repeats">, repeat: number): Row {
+function namedRepeat(raw: Row, source: Pick<TaskSource, "runId" | "repeats">, repeat: number): Row {
   const derived = withDerivedIds(raw, source.runId);
   if (source.repeats === 1) return derived;
   const task = raw["task_id"];
