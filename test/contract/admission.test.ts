@@ -481,6 +481,8 @@ test.each<[files: Json[], told: string[]]>([
   ],
   [[{ path: "a" }], ["file_source sandbox.files[0]"]],
   [[{ path: "a", content: "x", content_base64: "AA==" }], ["file_source sandbox.files[0]"]],
+  [[{ path: "a", content: "x", sha256: "0".repeat(64) }], ["file_source sandbox.files[0].sha256"]],
+  [[{ path: "a", content: "x", sha256: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" }], []],
   [[{ path: "a/../../b", content: "x" }], ["invalid_field sandbox.files[0].path"]],
   [[{ path: "a\0", content: "x" }], ["invalid_field sandbox.files[0].path"]],
   [[{ path: "a", content_base64: "not base64!" }], ["invalid_field sandbox.files[0].content_base64"]],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SessionActivation } from "../activation.ts";
+import { createHash } from "node:crypto";
+import type { PlacedFile, SessionActivation } from "../activation.ts";
 import { notYet, refusal, type AdmissionPolicy, type Refusal } from "./refusal.ts";
 
 /** Limits that depend on each other. */
@@ -58,6 +59,8 @@ export function sandboxRefusals(sandbox: SessionActivation["sandbox"] | undefine
     const sources = [file.content, file.content_base64, file.artifact, file.url].filter((source) => source !== undefined);
     if (sources.length !== 1)
       found.push(refusal("file_source", path, `it has ${sources.length} sources`, "exactly one of content and content_base64"));
+    if (!checksumFits(file))
+      found.push(refusal("file_source", `${path}.sha256`, "the content has another sha256", "the content's own, or none"));
     if (file.artifact !== undefined) found.push(notYet(`${path}.artifact`, "placing artifacts", "content or content_base64"));
     if (file.url !== undefined) found.push(notYet(`${path}.url`, "fetching files", "content or content_base64"));
     if (file.path.split("/").includes("..") || file.path.includes("\0")) {
@@ -79,6 +82,12 @@ export function sandboxRefusals(sandbox: SessionActivation["sandbox"] | undefine
     }
   }
   return found;
+}
+
+function checksumFits({ content, content_base64, sha256 }: PlacedFile): boolean {
+  if (sha256 === undefined || (content === undefined && content_base64 === undefined)) return true;
+  const bytes = content === undefined ? Buffer.from(content_base64 ?? "", "base64") : Buffer.from(content, "utf8");
+  return createHash("sha256").update(bytes).digest("hex") === sha256;
 }
 
 /** Variables whose meaning Codex or the sandbox depends on. */
