@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { PACKAGED_CODEX_VERSION } from "../codex/binary.ts";
 import type { McpServerEntry, McpTimeouts } from "../codex/mcp-servers.ts";
 import { mcpServerEntry } from "../codex/mcp-servers.ts";
 import { isUsableServerName, type ToolGrant } from "../contract/grant.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { RollcallError } from "../errors.ts";
 
-/** Longer server names make Codex 0.144.4 cut and hash the tool names ("mcp__" + name + "__" + tool must fit in 64). */
+/** Longer server names make Codex 0.144.4 cut and hash the tool names ("mcp__" + name + "__" + tool must fit in 64); 0.171.0 does not. */
 const LONGEST_UNALTERED_NAME = 38;
 
 export interface ServerPlan {
@@ -19,7 +20,11 @@ export interface ServerPlan {
  * Grants to servers: optional grants that Codex cannot use are left out and recorded. Pure. Throws RollcallError
  * "config_invalid" for a required one: admission refuses those, and the model must never run without it.
  */
-export function planServers(grants: readonly ToolGrant[], timeouts: McpTimeouts): ServerPlan {
+export function planServers(
+  grants: readonly ToolGrant[],
+  timeouts: McpTimeouts,
+  codexVersion: string = PACKAGED_CODEX_VERSION,
+): ServerPlan {
   const plan: ServerPlan = { servers: {}, gaps: [] };
   for (const grant of grants) {
     const usable = grant.type === "mcp" && isUsableServerName(grant.name);
@@ -31,16 +36,20 @@ export function planServers(grants: readonly ToolGrant[], timeouts: McpTimeouts)
       plan.gaps.push({ code: grant.type === "mcp" ? "mcp_server_skipped" : "tool_grant_skipped", detail: grant.name });
     }
   }
-  plan.gaps.push(...alteredNames(Object.keys(plan.servers)));
+  plan.gaps.push(...alteredNames(Object.keys(plan.servers), codexVersion));
   return plan;
 }
 
-/** Names under which the model sees other tool names than the server's: too long, or equal once "-" becomes "_". */
-function alteredNames(names: readonly string[]): ObservationGap[] {
+/**
+ * Names that the model sees otherwise: too long for this version, or equal once "-" becomes "_" (then Codex adds a hash;
+ * 0.144.4 and 0.171.0 alike).
+ */
+function alteredNames(names: readonly string[], codexVersion: string): ObservationGap[] {
+  const longest = Number(codexVersion.split(".")[1]) >= 171 ? Number.POSITIVE_INFINITY : LONGEST_UNALTERED_NAME;
   const folded = (name: string): string => name.replaceAll("-", "_");
   return names.flatMap((name): ObservationGap[] => {
     const twin = names.find((other) => other !== name && folded(other) === folded(name));
-    if (name.length <= LONGEST_UNALTERED_NAME && twin === undefined) return [];
+    if (name.length <= longest && twin === undefined) return [];
     return [
       { code: "mcp_tool_names_altered", detail: JSON.stringify({ server_name: name, ...(twin === undefined ? {} : { same_as: twin }) }) },
     ];

@@ -6,6 +6,18 @@ import type { McpServerEntry } from "./mcp-servers.ts";
 /** Id of our model provider in config.toml; Codex reserves "openai". */
 const PROVIDER = "rollcall";
 const DEFAULT_BASE_URL = "https://api.openai.com/v1";
+/** Sent to a model server when nobody named a model. Without one Codex takes its own newest, with quite other tools. */
+const DEFAULT_MODEL = "gym-policy-model";
+const FEATURES = {
+  multi_agent: false,
+  code_mode: false,
+  /** On, it asks github.com and chatgpt.com, and waits 5 s for them where no DNS answers (0.144.4). */
+  plugins: false,
+  /** On, 0.144.4 hands every command its whole environment, model key included, past shell_environment_policy (measured). */
+  shell_snapshot: false,
+  /** Its tools come with a stored session; the sessions we are to equal have none. */
+  goals: false,
+};
 /** Name patterns that `ignore_default_excludes = false` keeps from the shell tool, and those we add to them. */
 const HIDDEN_NAME = /KEY|TOKEN|SECRET|^OPENAI_/i;
 
@@ -26,7 +38,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
   const instructions = developerInstructions(input);
   return {
     model_provider: PROVIDER,
-    ...defined({ model: model.name }),
+    ...defined({ model: model.name ?? (model.base_url === undefined ? undefined : DEFAULT_MODEL) }),
     approval_policy: "never",
     // Around Codex is our own sandbox; a second one inside it would only take tools away.
     sandbox_mode: "danger-full-access",
@@ -40,8 +52,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     ...(instructions === "" ? {} : { developer_instructions: instructions }),
     analytics: { enabled: false },
     history: { persistence: "none" },
-    // Plugins on would ask github.com and chatgpt.com, and wait 5 s for them where no DNS answers (0.144.4).
-    features: { multi_agent: false, code_mode: false, plugins: false },
+    features: FEATURES,
     shell_environment_policy: shellEnvironmentPolicy(sandbox.env),
     model_providers: {
       [PROVIDER]: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import TOML from "@iarna/toml";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { parse as secondParser } from "smol-toml";
 import { describe, expect, it } from "vitest";
 import { codexConfig } from "../../src/codex/config.ts";
@@ -28,6 +28,8 @@ persistence = "none"
 multi_agent = false
 code_mode = false
 plugins = false
+shell_snapshot = false
+goals = false
 
 [shell_environment_policy]
 ignore_default_excludes = false
@@ -79,6 +81,11 @@ describe("codexConfig", () => {
       model_reasoning_effort: "high",
       model_providers: { rollcall: { base_url: "http://127.0.0.1:1/ng-rollout/r1-a2/v1", stream_idle_timeout_ms: 1235 } },
     });
+  });
+
+  it("names a model when a model server is set, since Codex's own default has other tools", () => {
+    expect(codexConfig(configInput({ model: { base_url: "http://127.0.0.1:1/v1" } }))).toMatchObject({ model: "gym-policy-model" });
+    expect(codexConfig(configInput())).not.toHaveProperty("model");
   });
 
   it("gives the task's own variables to its commands whatever their names, and no other", () => {
@@ -199,7 +206,7 @@ describe("renderConfig", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.string({ unit: "grapheme" }),
-      fc.array(fc.constantFrom(..."\"\\'\n\r\t# =[]{}a.")).map((c) => c.join("")),
+      fc.array(fc.constantFrom(...Array.from("\"\\'\n\r\t# =[]{}a."))).map((c) => c.join("")),
     );
     const config = fc.dictionary(
       text.filter((key) => key !== "__proto__"),

@@ -238,7 +238,7 @@ describe.each(VERSIONS)("recordings of Codex %s", (version) => {
   const events = recordings(version, "events");
   it.each(Object.keys(events))("the session %s becomes the items, usage and tool calls worked out by hand [R32 R33]", async (name) => {
     const entry = EVENTS[name];
-    const golden = entry === undefined || "said" in entry ? (entry as Golden | undefined) : entry[version];
+    const golden = entry === undefined || "said" in entry ? entry : entry[version];
     expect(golden, "a recording without an expectation").toBeDefined();
     const { facts, verdict, gaps } = await played(events[name]!);
     expect(verdict).toEqual({ kind: "completed" } satisfies Verdict);

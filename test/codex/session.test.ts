@@ -127,8 +127,10 @@ describe("Session", () => {
 
 describe("usage", () => {
   const turn = (cached: unknown, reasoning: unknown): object => ({
-    ...{ input_tokens: 10, output_tokens: 2 },
-    ...{ cached_input_tokens: cached, reasoning_output_tokens: reasoning },
+    input_tokens: 10,
+    output_tokens: 2,
+    cached_input_tokens: cached,
+    reasoning_output_tokens: reasoning,
   });
   it.each<[string, unknown[], Partial<Usage> | null]>([
     [
