@@ -31,6 +31,9 @@ export interface Station {
   close(): Promise<void>;
 }
 
+/** An end that is being recorded when the process stops; another process would record it again. */
+const SENTINEL_GRACE_MS = 10_000;
+
 export interface StationOptions {
   settings: Settings;
   env: Environment;
@@ -74,7 +77,7 @@ export async function openStation(options: StationOptions): Promise<Station> {
     });
     undo.push(() => queues.close());
     const sentinel = await startSentinel({ queues, store, log });
-    undo.push(() => sentinel.close());
+    undo.push(() => sentinel.close({ graceMs: SENTINEL_GRACE_MS }));
     return { queues, keys: redis.keys, store, log, liveSecrets, lost: lost.promise, close };
   } catch (error) {
     await close();
