@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setTimeout as delay } from "node:timers/promises";
 import { DelayedError, WaitingError, Worker, type Job } from "bullmq";
 import type { Logger } from "pino";
 import type { Claim, RunEnd, StopReason } from "../activation/ports.ts";
@@ -8,6 +7,7 @@ import type { ArtifactStore } from "../artifacts/types.ts";
 import { messageOf } from "../errors.ts";
 import { redisOptions } from "../redis/connect.ts";
 import { decideClaim } from "./claim.ts";
+import { closeWorker } from "./close-worker.ts";
 import { afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
 import { leaveGate, promoteParked } from "./gate.ts";
 import type { ActivationJobData, ChildEnd } from "./jobs.ts";
@@ -86,10 +86,8 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   return {
     async close({ graceMs }) {
       running.stop();
-      await worker.pause(true); // takes nothing new; BullMQ's own close would wait for jobs without a limit
-      const ended = await Promise.race([running.idle().then(() => true), delay(graceMs, false, { ref: false })]);
+      const ended = await closeWorker(queues, worker, { idle: () => running.idle(), graceMs });
       if (!ended) log.warn({ jobs: running.jobIds() }, "gave up waiting for running activations; others will take them over");
-      await worker.close(!ended);
       await running.close();
     },
   };
@@ -97,7 +95,7 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
 
 /** Claims, runs, and says what becomes of the job. Never throws. */
 async function handle(
-  { queues, store, keys, run, log }: ActivationWorkerOptions,
+  { queues, store, keys, facts, run, log }: ActivationWorkerOptions,
   running: Running,
   job: ActivationJob,
   signal: AbortSignal,
@@ -105,7 +103,7 @@ async function handle(
   const { activation: sealed, generation, enqueued_at } = job.data;
   let ledger: ClaimLedger | null = null;
   try {
-    const decision = await decideClaim(queues, store, keys, job.id!, job.data);
+    const decision = await decideClaim(queues, store, keys, facts, job.id!, job.data);
     if (decision.kind !== "start") return await afterClaim(queues, job.id!, decision);
     const { activation } = decision;
     running.holdSlot(job.id!);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { openActivation, sealedWith } from "../activation/seal.ts";
+import { openActivation } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
-import { ACTIVATION_SCHEMA_MINOR, activationSchema, type SessionActivation } from "../contract/activation.ts";
+import { activationSchema, type SessionActivation } from "../contract/activation.ts";
 import type { Status } from "../contract/result.ts";
 import { chargedSoFar } from "./attempts.ts";
 import { readCancelMark } from "./cancel.ts";
 import { enterGate } from "./gate.ts";
 import type { ActivationJobData } from "./jobs.ts";
+import { meets, needsOf, type Need } from "./needs.ts";
 import type { Queues } from "./queues.ts";
+import type { WorkerFacts } from "./worker-lease.ts";
 
 /** What becomes of a claimed job. */
 export type ClaimDecision =
@@ -18,14 +20,11 @@ export type ClaimDecision =
   /** Lost workers used up its attempts. */
   | { kind: "exhausted"; charged: number }
   /** This worker cannot run it; another may. */
-  | { kind: "unable"; lacks: Lack[] }
+  | { kind: "unable"; lacks: Need[] }
   /** Its run is paused or full. */
   | { kind: "parked" }
   /** It holds a slot of its run. `nextAttempt`: at least this number. */
   | { kind: "start"; activation: SessionActivation; nextAttempt: number };
-
-/** What a worker would need to run a job. */
-export type Lack = { key_id: string } | { schema_minor: number };
 
 /**
  * Decides what a worker does with a job it has claimed, the cheapest and most final reasons first. Every job gets one of
@@ -35,6 +34,7 @@ export async function decideClaim(
   queues: Queues,
   store: ArtifactStore,
   keys: SecretKeys,
+  facts: WorkerFacts,
   jobId: string,
   data: ActivationJobData,
 ): Promise<ClaimDecision> {
@@ -43,7 +43,7 @@ export async function decideClaim(
   if (committed !== null && committed.generation >= generation) return { kind: "ended", status: committed.status };
   if ((await readCancelMark(queues, jobId)) !== null) return { kind: "cancelled" };
 
-  const lacks = lacking(data, keys);
+  const lacks = needsOf(sealed).filter((need) => !meets(facts, need));
   if (lacks.length > 0) return { kind: "unable", lacks };
 
   const activation = activationSchema.parse(openActivation(sealed, keys));
@@ -52,13 +52,4 @@ export async function decideClaim(
   const saved = await store.readAttempts(activation.activation_id);
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   return (await enterGate(queues, activation.run_id, jobId)) ? { kind: "start", activation, nextAttempt } : { kind: "parked" };
-}
-
-/** What is missing here to open and understand the job. */
-export function lacking({ activation }: ActivationJobData, keys: SecretKeys): Lack[] {
-  const minor = Number(activation["schema_minor"] ?? 0);
-  return [
-    ...(minor > ACTIVATION_SCHEMA_MINOR ? [{ schema_minor: minor }] : []),
-    ...sealedWith(activation).flatMap((id) => (keys.some((key) => key.id === id) ? [] : [{ key_id: id }])),
-  ];
 }

@@ -9,7 +9,7 @@ import type { ChildEnd } from "./jobs.ts";
 import type { ClaimLedger } from "./ledger.ts";
 import type { Queues } from "./queues.ts";
 import type { QueueSettings } from "./settings.ts";
-import { noCapableWorker } from "./unable.ts";
+import { noCapableWorker } from "./needs.ts";
 
 /** What is done to a claimed job when its worker is through with it. */
 export type Disposal =
@@ -26,20 +26,16 @@ type NotStarted = Exclude<ClaimDecision, { kind: "start" }>;
 /** For a claim that led to no run. */
 export async function afterClaim(queues: Queues, jobId: string, decision: NotStarted): Promise<Disposal> {
   const { settings } = queues;
-  switch (decision.kind) {
-    case "ended":
-      return finish({ kind: "committed", status: decision.status });
-    case "cancelled":
-      return finish({ kind: "cancelled" });
-    case "exhausted":
-      return finish({ kind: "failed", failure: sessionLost(`its worker was lost; ${decision.charged} attempts were charged`) });
-    case "parked":
-      return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked" };
-    case "unable": {
-      const given = await noCapableWorker(queues, jobId, decision.lacks);
-      return given === null ? { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" } : finish({ kind: "failed", failure: given });
-    }
+  if (decision.kind === "ended") return finish({ kind: "committed", status: decision.status });
+  if (decision.kind === "cancelled") return finish({ kind: "cancelled" });
+  if (decision.kind === "parked") return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked" };
+  if (decision.kind === "exhausted") {
+    const reason = `its worker was lost; attempts charged: ${decision.charged}`;
+    return finish({ kind: "failed", failure: sessionLost(reason) });
   }
+  const given = await noCapableWorker(queues, jobId, decision.lacks);
+  if (given !== null) return finish({ kind: "failed", failure: given });
+  return { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" };
 }
 
 /** For a run that came to an end of its own; notes the attempt in the ledger. */
@@ -49,19 +45,13 @@ export async function afterRun(
   end: RunEnd,
   ledger: ClaimLedger,
 ): Promise<Disposal> {
-  switch (end.kind) {
-    case "ended":
-      await ledger.close({ charge: false });
-      return finish({ kind: "committed", status: end.result.status });
-    case "retry": {
-      const charged = await ledger.close({ charge: end.attempt.charged });
-      if (charged < activation.max_attempts) return { kind: "delay", ms: backoffMs(settings, charged), why: "retry" };
-      return finish({ kind: "failed", failure: end.attempt.failure ?? sessionLost(`${charged} attempts were charged`) });
-    }
-    case "handed_back":
-      await ledger.close({ charge: false });
-      return stopped(end.reason);
+  if (end.kind === "retry") {
+    const charged = await ledger.close({ charge: end.attempt.charged });
+    if (charged < activation.max_attempts) return { kind: "delay", ms: backoffMs(settings, charged), why: "retry" };
+    return finish({ kind: "failed", failure: end.attempt.failure ?? sessionLost(`attempts charged: ${charged}`) });
   }
+  await ledger.close({ charge: false });
+  return end.kind === "ended" ? finish({ kind: "committed", status: end.result.status }) : stopped(end.reason);
 }
 
 /**
@@ -95,14 +85,8 @@ export function backoffMs(settings: QueueSettings, n: number): number {
 }
 
 function stopped(reason: StopReason["kind"]): Disposal {
-  switch (reason) {
-    case "shutdown":
-      return { kind: "hand_back" };
-    case "lock_lost":
-      return { kind: "leave" };
-    case "cancelled":
-      return finish({ kind: "cancelled" });
-  }
+  if (reason === "shutdown") return { kind: "hand_back" };
+  return reason === "lock_lost" ? { kind: "leave" } : finish({ kind: "cancelled" });
 }
 
 function finish(end: ChildEnd): Disposal {

@@ -7,6 +7,7 @@ import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import { redisOptions } from "../redis/connect.ts";
 import { readCancelMark } from "./cancel.ts";
+import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
 import { announceEnd } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
@@ -22,11 +23,16 @@ const AGAIN_MS = 5_000;
 
 type FinalJob = Job<FinalJobData, { status: Status }>;
 
+export interface Sentinel {
+  /** Finishes the ends it is recording, for at most `graceMs`; others record the rest. */
+  close(options: { graceMs: number }): Promise<void>;
+}
+
 /**
  * Takes down the ends of activations and looks for lost claims. Runs in every process of ours, so that an activation also
  * ends when no worker lives. The caller closes it before the queues. Throws RollcallError "store_mismatch".
  */
-export async function startSentinel(options: { queues: Queues; store: ArtifactStore; log: Logger }): Promise<{ close(): Promise<void> }> {
+export async function startSentinel(options: { queues: Queues; store: ArtifactStore; log: Logger }): Promise<Sentinel> {
   const { queues, store, log } = options;
   const { settings } = queues;
   await requireSameStore(queues, store.id);
@@ -49,15 +55,22 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
     await job.moveToDelayed(Date.now() + AGAIN_MS, token).catch(queues.onError); // else the lost claim is found
     throw new DelayedError();
   }
-  const final = new Worker<FinalJobData, { status: Status }>(FINAL, record, { ...common, concurrency: CONCURRENCY });
+  const recording = new Set<Promise<unknown>>();
+  function tracked(job: FinalJob, token: string | undefined): Promise<{ status: Status }> {
+    const one = record(job, token).finally(() => recording.delete(one));
+    recording.add(one);
+    return one;
+  }
+  const final = new Worker<FinalJobData, { status: Status }>(FINAL, tracked, { ...common, concurrency: CONCURRENCY });
   // Never runs anything: without a processor a worker can still look for lost claims.
   const watch = new Worker(ACTIVATIONS, null, { ...common, autorun: false });
   for (const worker of [final, watch]) worker.on("error", queues.onError);
   await watch.startStalledCheckTimer();
 
   return {
-    async close() {
-      await Promise.all([final.close(), watch.close()]);
+    async close({ graceMs }) {
+      const idle = (): Promise<unknown> => Promise.allSettled(recording);
+      await Promise.all([closeWorker(queues, final, { idle, graceMs }), watch.close(true)]);
     },
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { contentDigest, differingFields } from "../../src/activation/content.ts";
 import { openActivation, sealActivation, sealedWith, withoutSecrets, type SealedActivation } from "../../src/activation/seal.ts";
@@ -157,7 +157,7 @@ describe("content", () => {
         "model.api_key",
       ].sort(),
     );
-    expect(differingFields(sealed(), { ...sealed(), input: "else", extra: 1 } as SealedActivation)).toEqual(["input", "extra"]);
+    expect(differingFields(sealed(), { ...sealed(), input: "else", extra: 1 })).toEqual(["input", "extra"]);
     expect(differingFields(sealed(), sealed())).toEqual([]);
   });
 

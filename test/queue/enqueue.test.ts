@@ -94,7 +94,7 @@ it("gives ended activations a new generation that goes on counting attempts, and
   expect(await again()).toEqual([{ activation_id: "act-again", outcome: "joined" }]);
   await rig.worker(completes(rig.store));
   expect(await rig.ended("act-again", 1)).toMatchObject({ generation: 1, episode_id: { attempt: 1 } });
-  await sentinel.close();
+  await sentinel.close({ graceMs: 3_000 });
 });
 
 it("takes ids that file systems and BullMQ would not, and brings the original back in the result [E12]", async () => {

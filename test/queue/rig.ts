@@ -14,7 +14,7 @@ import { activationSchema, type SessionActivation } from "../../src/contract/act
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { startActivationWorker, type ActivationWorker } from "../../src/queue/activation-worker.ts";
 import { openQueues, type Queues } from "../../src/queue/queues.ts";
-import { startSentinel } from "../../src/queue/sentinel.ts";
+import { startSentinel, type Sentinel } from "../../src/queue/sentinel.ts";
 import type { QueueSettings } from "../../src/queue/settings.ts";
 import type { WorkerFacts } from "../../src/queue/worker-lease.ts";
 import { resultOf } from "../support/result-documents.ts";
@@ -41,7 +41,7 @@ export interface Rig {
   store: ArtifactStore;
   storeRoot: string;
   worker(run: Run, options?: { concurrency?: number; keys?: SecretKeys; facts?: Partial<WorkerFacts> }): Promise<ActivationWorker>;
-  sentinel(): Promise<{ close(): Promise<void> }>;
+  sentinel(): Promise<Sentinel>;
   /** Another process' view of the queues. */
   open(): Queues;
   /** The committed result, once it is there and recorded by `final`. */
@@ -82,7 +82,7 @@ export async function startRig(settings: Partial<QueueSettings> = {}): Promise<R
     },
     async sentinel() {
       const sentinel = await startSentinel({ queues: open(), store, log });
-      closing.unshift(() => sentinel.close());
+      closing.unshift(() => sentinel.close({ graceMs: 3_000 }));
       return sentinel;
     },
     async ended(activationId, generation = 0) {

@@ -223,6 +223,33 @@ it("leaves a job sealed with another key to a worker that has it, and fails it w
   expect(failed.attempts).toEqual([]);
 });
 
+it("leaves alone what it does not understand or has not got, and says so when nobody has it", async () => {
+  await rig.close();
+  rig = await startRig({ no_capable_worker_ms: 1_000 });
+  await rig.sentinel();
+  await rig.worker(() => Promise.reject(new Error("must not run")));
+  await add({ schema_minor: 7 }, "act-newer");
+  await add({ sandbox: { provider: "moon" } }, "act-moon");
+  await add({ codex: { version: "9.9.9" } }, "act-codex");
+  expect((await rig.ended("act-newer")).failure!.failure_reason).toContain("schema_minor 7");
+  expect((await rig.ended("act-moon")).failure).toMatchObject({ cause_code: "sandbox_failed" });
+  expect((await rig.ended("act-codex")).failure).toMatchObject({ cause_code: "codex_version_mismatch" });
+});
+
+it("closes within its bounds while Redis is away", async () => {
+  const sentinel = await rig.sentinel();
+  let started = false;
+  const worker = await rig.worker(runsUntilStopped(() => (started = true)));
+  await add();
+  await vi.waitFor(() => expect(started).toBe(true), WAIT);
+  await rig.redis.kill9();
+  const begun = performance.now();
+  await worker.close({ graceMs: 500 });
+  await sentinel.close({ graceMs: 500 });
+  await rig.queues.close();
+  expect(performance.now() - begun).toBeLessThan(10_000);
+});
+
 it("refuses to start beside a worker that keeps its artifacts elsewhere", async () => {
   await rig.worker(completes(rig.store), { facts: { store_id: "store-elsewhere" } });
   await expect(rig.worker(completes(rig.store))).rejects.toMatchObject({ code: "store_mismatch" });

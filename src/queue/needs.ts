@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import { sealedWith, type SealedActivation } from "../activation/seal.ts";
+import type { CauseCode, Failure } from "../contract/failure.ts";
+import { failure } from "./end-without-run.ts";
+import { keys } from "./names.ts";
+import type { Queues } from "./queues.ts";
+import { liveWorkers, type WorkerFacts } from "./worker-lease.ts";
+
+/** Something a worker must have to run an activation. */
+export type Need =
+  | { kind: "secret_key"; value: string }
+  | { kind: "schema_minor"; value: number }
+  | { kind: "provider"; value: string }
+  | { kind: "codex_version"; value: string };
+
+/** How the end is called of which nobody had it. */
+const CAUSES: Record<Need["kind"], CauseCode> = {
+  secret_key: "secret_key_missing",
+  schema_minor: "unknown",
+  provider: "sandbox_failed",
+  codex_version: "codex_version_mismatch",
+};
+
+/** What an activation asks of its worker; read without opening or validating it. */
+export function needsOf(sealed: SealedActivation): Need[] {
+  const needs: Need[] = sealedWith(sealed).map((value) => ({ kind: "secret_key", value }));
+  const minor = sealed["schema_minor"];
+  if (typeof minor === "number" && minor > 0) needs.push({ kind: "schema_minor", value: minor });
+  const provider = textIn(sealed["sandbox"], "provider");
+  if (provider !== null) needs.push({ kind: "provider", value: provider });
+  const version = textIn(sealed["codex"], "version");
+  if (version !== null) needs.push({ kind: "codex_version", value: version });
+  return needs;
+}
+
+export function meets(worker: WorkerFacts, need: Need): boolean {
+  switch (need.kind) {
+    case "secret_key":
+      return worker.key_ids.includes(need.value);
+    case "schema_minor":
+      return worker.schema_minor >= need.value;
+    case "provider":
+      return worker.providers.includes(need.value);
+    default:
+      return worker.codex_versions.includes(need.value);
+  }
+}
+
+/**
+ * For a job that the asking worker cannot run: null = it waits on, because some live worker can or it has not waited
+ * long; otherwise its end, which lists what was missing.
+ */
+export async function noCapableWorker(queues: Queues, jobId: string, lacks: readonly Need[]): Promise<Failure | null> {
+  const { redis, settings } = queues;
+  if ((await liveWorkers(queues)).some((worker) => lacks.every((need) => meets(worker, need)))) {
+    await redis.del(keys.unable(jobId));
+    return null;
+  }
+  const [seconds] = await redis.time();
+  const now = Number(seconds) * 1_000;
+  await redis.set(keys.unable(jobId), now, "PX", settings.keep_ended_ms, "NX");
+  const waitedMs = now - Number((await redis.get(keys.unable(jobId))) ?? now);
+  if (waitedMs < settings.no_capable_worker_ms) return null;
+  const missing = lacks.map(({ kind, value }) => `${kind} ${value}`).join(", ");
+  const reason = `no live worker could run it for ${Math.round(waitedMs / 1_000)} s; missing: ${missing}`;
+  return failure("agent_run_error", CAUSES[lacks[0]!.kind], reason);
+}
+
+function textIn(holder: unknown, key: string): string | null {
+  const value = holder !== null && typeof holder === "object" ? (holder as Record<string, unknown>)[key] : null;
+  return typeof value === "string" ? value : null;
+}
