@@ -111,7 +111,7 @@ function configFor(row: Rows[number], workdir: string): string {
   const admission = admit(withDerivedIds(raw, "bench"), { allow_providers: [], allow_key_env: [] });
   if (!admission.accepted) throw new Error(JSON.stringify(admission.refusals));
   const { activation } = admission;
-  const { servers } = planServers(activation.tool_grants, { startupSeconds: undefined, toolSeconds: undefined });
+  const { servers } = planServers(activation.tool_grants, { startupSeconds: undefined, toolSeconds: undefined }, PACKAGED_CODEX_VERSION);
   return renderConfig(codexConfig({ activation, captureKey: id, workdir, servers }));
 }
 

@@ -56,10 +56,9 @@ try {
       ? `${tasks.length} tasks, real Codex, real MCP server, the real model ${flags.model}`
       : `${tasks.length} tasks, real Codex, real MCP server, real Redis and sandboxes; the MODEL IS A STAND-IN that plays a script`,
   );
-  const code = await rollcall([
-    ...["run", taskFile, "--out", out, "--concurrency", flags.concurrency, "--skip-invalid", "--timeout-seconds", "120"],
-    ...(realModel ? ["--model", flags.model] : ["--model", "stand-in", "--model-base-url", model.captureBaseUrl]),
-  ]);
+  const which = realModel ? ["--model", flags.model] : ["--model", "stand-in", "--model-base-url", model.captureBaseUrl];
+  const limits = ["--concurrency", flags.concurrency, "--timeout-seconds", "120"];
+  const code = await rollcall(["run", taskFile, "--out", out, "--skip-invalid", ...limits, ...which]);
   const results = (await readFile(join(out, "results.jsonl"), "utf8"))
     .split("\n")
     .filter((line) => line !== "")

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
+/** @type {[name: string, bin: string, args: string[]][]} */
 const steps = [
   ["types", "tsc", ["--noEmit"]],
   ["lint", "oxlint", ["--type-aware", "--deny-warnings"]],
@@ -16,6 +17,10 @@ for (const [name, bin, args] of steps) {
   console.log(`check: ${name}: ${status === 0 ? "ok" : "FAILED"} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
   if (status !== 0) failed.push(name);
 }
+
+const generated = spawnSync(process.execPath, ["dist/scripts/requirements.js", "--check"], { stdio: "inherit" });
+console.log(`check: requirements page: ${generated.status === 0 ? "ok" : "FAILED"}`);
+if (generated.status !== 0) failed.push("requirements page");
 
 const sources = spawnSync("git", ["ls-files", "*.ts", "*.mjs", "*.sh"], { encoding: "utf8" }).stdout.split("\n").filter(Boolean);
 const unlicensed = sources.filter((file) => {

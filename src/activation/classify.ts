@@ -24,7 +24,9 @@ export interface ClassifyInput {
   verdict: Verdict;
   /** The verdict's error text, shown in the failure. */
   errorText: string;
-  /** The end of stderr, at most 2,000 characters. */
+  /** All of stderr that was kept: what Codex says of a server may lie before a long body it quotes. */
+  stderr: string;
+  /** Its end, at most 2,000 characters, for people. */
   stderrTail: string;
   grantedServers: readonly string[];
 }
@@ -63,8 +65,8 @@ export function classify(input: ClassifyInput): Outcome {
 const TERMINAL_STARTUP = new Set<CauseCode>(["config_invalid", "binary_missing", "mcp_server_auth"]);
 
 /** Codex ended before any turn: no model was called, so this is never the agent's doing. */
-function startupFailure({ stderrTail, errorText, grantedServers }: ClassifyInput): Outcome {
-  const { cause_code, server_names } = startupCause(stderrTail, grantedServers);
+function startupFailure({ stderr, stderrTail, errorText, grantedServers }: ClassifyInput): Outcome {
+  const { cause_code, server_names } = startupCause(stderr, grantedServers);
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
   const made = failure("agent_run_error", cause_code, { reason, terminal: TERMINAL_STARTUP.has(cause_code), server_names });
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");

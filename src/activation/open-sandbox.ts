@@ -24,13 +24,14 @@ export interface SessionPlan {
 }
 
 /** Grants, settings and input to a plan. Pure. Throws StageFailure "config_invalid". */
-export function planSession({ activation, capture_key }: AttemptContext, systemPrompt: string | undefined): SessionPlan {
-  const { codex } = activation;
+export function planSession(
+  { activation, capture_key }: AttemptContext,
+  codex: CodexBinary,
+  systemPrompt: string | undefined,
+): SessionPlan {
+  const { mcp_startup_timeout_seconds: startupSeconds, mcp_tool_timeout_seconds: toolSeconds } = activation.codex;
   try {
-    const { servers, gaps } = planServers(activation.tool_grants, {
-      startupSeconds: codex.mcp_startup_timeout_seconds,
-      toolSeconds: codex.mcp_tool_timeout_seconds,
-    });
+    const { servers, gaps } = planServers(activation.tool_grants, { startupSeconds, toolSeconds }, codex.version);
     return {
       prompt: promptOf(activation.input),
       config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers })),

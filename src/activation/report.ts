@@ -69,10 +69,11 @@ class ReportInProgress {
     const facts = redactFacts(secrets, raw);
     const sessionEnded = sessionEnd(end.exit, end.stopped);
     const verdict = verdictOf(raw, sessionEnded);
-    const stderrTail = redactTail(secrets, end.stderr.text, { startsMidStream: end.stderr.startsMidStream, endsAtCut: true });
+    const window = { startsMidStream: end.stderr.startsMidStream, endsAtCut: true };
+    const stderr = redactText(secrets, end.stderr.text, window);
     if (facts.turnStarted) {
       const redact = (text: string): string => redactText(secrets, text);
-      this.#gaps.push(...optionalServerGaps(activation.tool_grants, facts.toolCalls, stderrTail, redact));
+      this.#gaps.push(...optionalServerGaps(activation.tool_grants, facts.toolCalls, stderr, redact));
     }
     const outcome = classify({
       exit: end.exit.started ? end.exit : { started: false, detail: redactTail(secrets, end.exit.detail) },
@@ -80,7 +81,8 @@ class ReportInProgress {
       facts,
       verdict,
       errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
-      stderrTail,
+      stderr,
+      stderrTail: redactTail(secrets, end.stderr.text, window),
       grantedServers: activation.tool_grants.map(({ name }) => name),
     });
     this.#outcome = outcome;

@@ -38,7 +38,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     context.progress({ stage: "starting" });
     requireModelKey(context, ports);
     const codex = codexFor(context, ports);
-    const plan = planSession(context, ports.systemPrompt);
+    const plan = planSession(context, codex, ports.systemPrompt);
     report.planned(plan);
     const sandbox = await openSandbox(context, codex, ports);
     report.opened(sandbox);

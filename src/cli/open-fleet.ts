@@ -14,17 +14,19 @@ import type { Terminal } from "./terminal.ts";
 /** The fleet of a run: its queue and store, and workers in this process when `workers` is more than 0. */
 export async function openFleet(options: {
   out: OutputDir;
+  runId: string;
   settings: Settings;
   env: Environment;
   workers: number;
   machine: () => Promise<Machine>;
   terminal: Terminal;
 }): Promise<Fleet> {
-  const { out, settings, env, workers } = options;
+  const { out, runId, settings, env, workers } = options;
   const station = await openStation({
     settings,
     env,
     outDir: out.path,
+    runId,
     artifacts: out.file("artifacts"),
     level: settings.log_level ?? "warn",
     destination: linesTo(options.terminal),

@@ -68,9 +68,10 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   try {
     const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
-      openFleet: (out) =>
+      openFleet: (out, runId) =>
         openFleet({
           out,
+          runId,
           machine: prepared,
           settings,
           env: process.env,

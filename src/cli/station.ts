@@ -14,6 +14,7 @@ import { openQueues, type Queues } from "../queue/queues.ts";
 import { startSentinel } from "../queue/sentinel.ts";
 import { LiveSecrets } from "../redact/index.ts";
 import { connectRedis, type RedisTarget } from "../redis/connect.ts";
+import { claimForRun } from "../redis/claim-for-run.ts";
 import { startEmbedded } from "../redis/embedded.ts";
 import { checkRedis, requireRedisPassword } from "../redis/policy.ts";
 import { loadOrCreateStateKey } from "../redis/state-key.ts";
@@ -39,6 +40,8 @@ export interface StationOptions {
   env: Environment;
   /** For the embedded Redis; must exist. null: there is none, only REDIS_URL will do. */
   outDir: string | null;
+  /** The run whose output directory this is: an embedded Redis serves one, and forgets an earlier one of a deleted directory. */
+  runId?: string;
   /** Where results are kept, unless the settings name a place. */
   artifacts: string | null;
   level: string;
@@ -91,7 +94,11 @@ interface ReachedRedis {
   close: () => Promise<void>;
 }
 
-async function reachRedis({ settings, env, outDir }: StationOptions, log: Logger, onLost: (error: Error) => void): Promise<ReachedRedis> {
+async function reachRedis(
+  { settings, env, outDir, runId }: StationOptions,
+  log: Logger,
+  onLost: (error: Error) => void,
+): Promise<ReachedRedis> {
   if (settings.redis_url !== undefined) return reachShared(settings.redis_url, settings.secret_key, log);
   if (outDir === null) {
     throw new RollcallError("redis_url_missing", "set REDIS_URL, or name a run's output directory with --out to join its embedded Redis");
@@ -106,6 +113,7 @@ async function reachRedis({ settings, env, outDir }: StationOptions, log: Logger
     log: (message) => log.info(message),
     onLost,
   });
+  if (runId !== undefined) await claimForRun(embedded.target, runId);
   const key = await loadOrCreateStateKey(embedded.stateDir);
   return { target: embedded.target, keys: parseSecretKeys(key.toString("base64")), close: () => embedded.close() };
 }

@@ -30,7 +30,7 @@ export const failureKindSchema = z.enum([
 ]);
 export type FailureKind = z.infer<typeof failureKindSchema>;
 
-export const failureStageSchema = z.enum(["admission", "seed", "agent", "verification", "cleanup"]);
+const failureStageSchema = z.enum(["admission", "seed", "agent", "verification", "cleanup"]);
 
 /** Longest failure_reason, in characters; also the longest kept end of stderr. */
 export const MAX_REASON_CHARACTERS = 2_000;

@@ -16,14 +16,14 @@ const common = {
 
 const httpUrl = z.string().refine(isHttpUrl, "expected an absolute http or https URL");
 
-export const streamableHttpSchema = z.strictObject({
+const streamableHttpSchema = z.strictObject({
   transport: z.literal("streamable_http"),
   url: httpUrl,
   /** Values are secrets. */
   headers: z.record(z.string(), z.string()).default({}),
 });
 
-export const stdioSchema = z.strictObject({
+const stdioSchema = z.strictObject({
   transport: z.literal("stdio"),
   command: z.string().min(1),
   args: z.array(z.string()).default([]),
@@ -40,7 +40,7 @@ export const mcpGrantSchema = z.strictObject({
 });
 export type McpGrant = z.infer<typeof mcpGrantSchema>;
 
-export const directHttpGrantSchema = z.strictObject({
+const directHttpGrantSchema = z.strictObject({
   ...common,
   type: z.literal("direct_http"),
   base_url: httpUrl,
@@ -60,7 +60,7 @@ export function isUsableServerName(name: string): boolean {
 }
 
 /** Absolute, http or https, and without the blanks or control characters that URL parsers quietly remove. */
-export function isHttpUrl(text: string): boolean {
+function isHttpUrl(text: string): boolean {
   if (/[\s\u0000-\u001f\u007f]/.test(text) || !URL.canParse(text)) return false;
   const { protocol } = new URL(text);
   return protocol === "http:" || protocol === "https:";

@@ -104,7 +104,7 @@ const contextCompactionSchema = z.strictObject({
   at: instant.nullable(),
 });
 
-export const observationRecordSchema = z.discriminatedUnion("kind", [
+const observationRecordSchema = z.discriminatedUnion("kind", [
   agentInvocationSchema,
   toolCallRecordSchema,
   contextCompactionSchema,

@@ -12,14 +12,14 @@ export const statusSchema = z.enum(["completed", "incomplete", "failed", "refuse
 export type Status = z.infer<typeof statusSchema>;
 
 /** Why an incomplete activation stopped where it did. */
-export const incompleteCauseSchema = z.enum(["wall_clock", "idle", "max_output_tokens"]);
+const incompleteCauseSchema = z.enum(["wall_clock", "idle", "max_output_tokens"]);
 export type IncompleteCause = z.infer<typeof incompleteCauseSchema>;
 
-export const causeClassSchema = z.enum(["infrastructure", "grant", "model_provider", "agent", "limit", "cancelled"]);
+const causeClassSchema = z.enum(["infrastructure", "grant", "model_provider", "agent", "limit", "cancelled"]);
 export type CauseClass = z.infer<typeof causeClassSchema>;
 
 /** Measured facts that the status and class were decided from. */
-export const evidenceSchema = z.strictObject({
+const evidenceSchema = z.strictObject({
   turn_started: z.boolean(),
   turn_completed: z.boolean(),
   /** Items and usage show that the model answered at least once; null = cannot be told. */
@@ -36,7 +36,7 @@ export const evidenceSchema = z.strictObject({
 });
 export type Evidence = z.infer<typeof evidenceSchema>;
 
-export const timingSchema = z.strictObject({
+const timingSchema = z.strictObject({
   queued_ms: z.number().min(0).nullable(),
   setup_ms: z.number().min(0),
   run_ms: z.number().min(0),
@@ -44,7 +44,7 @@ export const timingSchema = z.strictObject({
 });
 export type Timing = z.infer<typeof timingSchema>;
 
-export const workerInfoSchema = z.strictObject({
+const workerInfoSchema = z.strictObject({
   id: z.string(),
   host: z.string(),
   version: z.string(),
@@ -53,7 +53,7 @@ export const workerInfoSchema = z.strictObject({
 });
 export type WorkerInfo = z.infer<typeof workerInfoSchema>;
 
-export const artifactSchema = z.strictObject({
+const artifactSchema = z.strictObject({
   /** Relative to the attempt's directory, forward slashes. */
   path: z.string(),
   /** Where it was inside the sandbox; null for evidence the worker made. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
@@ -90,6 +90,23 @@ describe("rollcall run", () => {
       attempts.filter((attempt: Attempt) => attempt.charged && attempt.failure !== null),
     );
     expect(charged).toEqual([]);
+  });
+
+  it("begins anew where the output directory was deleted: nothing of the run before is run", async () => {
+    writeTasks(3);
+    hang = true;
+    const { args, env } = command();
+    const run = startRollcall(args, { env });
+    await vi.waitFor(() => expect(run.stderr()).toContain("3 running"), WAIT);
+    run.child.kill("SIGTERM");
+    expect((await run.ended).code).toBe(75);
+    rmSync(out, { recursive: true });
+    hang = false;
+    const calls = model.log.total;
+    writeFileSync(tasks, `${JSON.stringify({ id: "other", input: "Say done." })}\n`);
+    expect((await rollcall(args, { env })).code).toBe(0);
+    expect(byTask()).toEqual({ other: "completed" });
+    expect(model.log.total - calls).toBe(1);
   });
 
   it("is gone at once at a second signal", async () => {

@@ -101,7 +101,7 @@ describe("mcpServerEntry", () => {
     stdioGrant("s", { command: "/bin/server", args: ["--a", "b c"], env: { K: "v" }, cwd: "/workspace" }),
   ] as const;
 
-  it("writes url, headers and what makes a required server required [R2 R3 R4]", () => {
+  it("writes url, headers and what makes a required server required, by one builder for every path [R2 R3 R4 R5]", () => {
     expect(mcpServerEntry(both[0], NO_TIMEOUTS)).toEqual({
       url: "http://127.0.0.1:1/mcp",
       http_headers: { "X-Tok": 'a "b"', "x-two": "2" },
