@@ -182,12 +182,25 @@ it("loses nothing when Redis is away for five seconds in mid-run", async () => {
 });
 
 it("does not run again what was committed by a worker that died before it could say so", async () => {
-  const activation = activationOf("act-a");
-  await rig.store.commit(completedOf(activation, 0, 0));
+  let runs = 0;
+  await rig.store.commit(completedOf(activationOf("act-a"), 0, 0));
   await add();
   await rig.sentinel();
-  await rig.worker(() => Promise.reject(new Error("must not run")));
+  await rig.worker((claim) => {
+    runs += 1;
+    return completes(rig.store)(claim);
+  });
   expect((await rig.ended("act-a")).status).toBe("completed");
+  expect(runs).toBe(0);
+});
+
+it("finds a lost claim also where no activation worker lives", async () => {
+  await add();
+  const killed = await childWorker();
+  await killed.firstLine;
+  killed.process.kill("SIGKILL");
+  await rig.sentinel();
+  await vi.waitFor(async () => expect(await rig.queues.activations.getJobState("act-a")).toBe("waiting"), WAIT);
 });
 
 it("offers a faulty run again a few times, then ends it as failed without showing what foreign errors say", async () => {
