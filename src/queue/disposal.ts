@@ -79,7 +79,7 @@ export async function afterFault(
 }
 
 /** Between half and all of base * 2^(n-1), so that what failed together does not come back together. */
-export function backoffMs(settings: QueueSettings, n: number): number {
+function backoffMs(settings: QueueSettings, n: number): number {
   const full = Math.min(settings.retry_max_ms, settings.retry_base_ms * 2 ** Math.max(0, n - 1));
   return Math.round(full * (0.5 + Math.random() / 2));
 }
