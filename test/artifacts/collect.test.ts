@@ -325,6 +325,6 @@ describe("collecting", () => {
     const { paths } = await run({ paths: ["**/*.pdf"] });
     delay.disable();
     expect(paths).toEqual(["outputs/flat/wanted.pdf"]);
-    expect(delay.max / 1e6).toBeLessThan(150); // about 10 ms on a quiet machine; tinyglobby takes 260 for 100,000
+    expect(delay.max / 1e6).toBeLessThan(250); // about 10 ms on a quiet machine; tinyglobby takes 260 for 100,000
   });
 });
