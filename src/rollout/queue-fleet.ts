@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { followRun } from "../queue/ended.ts";
@@ -7,6 +8,7 @@ import { enqueueActivations } from "../queue/enqueue.ts";
 import { followProgress } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
 import { countRunning } from "../queue/run-status.ts";
+import { liveWorkers } from "../queue/worker-lease.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** Workers of this process, started and stopped as one. */
@@ -20,11 +22,12 @@ export function queueFleet(parts: {
   store: ArtifactStore;
   keys: SecretKeys;
   startWorkers: (() => Promise<LocalWorkers>) | null;
+  log: Logger;
   /** Rejects when Redis is gone for good. */
   lost: Promise<never>;
   close: () => Promise<void>;
 }): Fleet {
-  const { queues, store, keys } = parts;
+  const { queues, store, keys, log } = parts;
   let workers: Promise<LocalWorkers> | null = null;
 
   let stopped: Promise<void> | null = null;
@@ -55,7 +58,11 @@ export function queueFleet(parts: {
     readResult: (activationId) => store.readCommit(activationId),
     running: (runId) => countRunning(queues, runId),
     async startWorkers() {
-      if (parts.startWorkers === null) return;
+      if (parts.startWorkers === null) {
+        const live = await liveWorkers(queues);
+        if (live.length === 0) log.warn("no worker of this Redis lives: start one with `rollcall worker`; what is queued waits for it");
+        return;
+      }
       workers ??= parts.startWorkers();
       await workers;
     },

@@ -8,7 +8,7 @@ import { startTestRedis } from "../support/redis.ts";
 import { rollcall, startRollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-it("workers of a shared Redis run what a following `run` queues, and stop at SIGTERM with exit code 0", async () => {
+it("a `run` on a shared Redis says that no worker lives; the one started then runs what is queued, and stops at SIGTERM with exit code 0", async () => {
   const root = tempDir();
   const redis = await startTestRedis({ tcp: { password: "pw" } });
   onTestFinished(() => redis.stop());
@@ -23,20 +23,23 @@ it("workers of a shared Redis run what a following `run` queues, and stop at SIG
   const tasks = join(root, "tasks.jsonl");
   writeFileSync(tasks, ["a", "b"].map((id) => `${JSON.stringify({ id, input: "Say done." })}\n`).join(""));
 
-  const worker = startRollcall(["worker", "--concurrency", "2"], { env: { ...env, OPENAI_API_KEY: "k" } });
-  onTestFinished(() => void worker.child.kill("SIGKILL"));
-  await vi.waitFor(() => expect(worker.stderr()).toContain("worker started"), { timeout: 30_000 });
-
   // The one that follows has no model key: only workers need it.
-  const run = await rollcall(["run", tasks, "--out", join(root, "out"), "--model", "m", "--model-base-url", model.captureBaseUrl], { env });
-  expect(run.stderr).toContain("results: ");
-  expect(run.code).toBe(0);
-  expect(run.stdout).toContain("2 completed");
+  const args = ["run", tasks, "--out", join(root, "out"), "--model", "m", "--model-base-url", model.captureBaseUrl];
+  const run = startRollcall(args, { env });
+  onTestFinished(() => void run.child.kill("SIGKILL"));
+  await vi.waitFor(() => expect(run.stderr()).toContain("no worker of this Redis lives"), { timeout: 30_000 });
+
+  const worker = startRollcall([], { env: { ...env, OPENAI_API_KEY: "k" }, entry: "workers/activation.js" });
+  onTestFinished(() => void worker.child.kill("SIGKILL"));
+  const followed = await run.ended;
+  expect(followed.stderr).toContain("results: ");
+  expect(followed.code).toBe(0);
+  expect(followed.stdout).toContain("2 completed");
 
   worker.child.kill("SIGTERM");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
-  expect(ended.stderr + run.stderr + run.stdout).not.toContain(env.ROLLCALL_SECRET_KEY);
+  expect(ended.stderr + followed.stderr + followed.stdout).not.toContain(env.ROLLCALL_SECRET_KEY);
 });
 
 it("a worker without REDIS_URL and without a run to join says what to set", async () => {

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const MAIN = fileURLToPath(new URL("../../dist/src/cli/main.js", import.meta.url));
+const DIST = fileURLToPath(new URL("../../dist/", import.meta.url));
 
 export interface CommandEnd {
   code: number | null;
@@ -19,12 +19,12 @@ export interface RunningCommand {
   ended: Promise<CommandEnd>;
 }
 
-/** Starts the built `rollcall` as a user does. Its environment is PATH, HOME and what is given. */
+/** Starts the built `rollcall` as a user does, or another `entry` of dist/. Its environment is PATH, HOME and what is given. */
 export function startRollcall(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; uid?: number } = {},
+  options: { env?: Record<string, string>; cwd?: string; uid?: number; entry?: string } = {},
 ): RunningCommand {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [DIST + (options.entry ?? "src/cli/main.js"), ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
