@@ -21,6 +21,10 @@ export interface ClassifyInput {
   exit: SandboxExit;
   stopped: Stopped;
   facts: SessionFacts;
+  /** Of the tools that the activation requires, those that no call reached. */
+  requiredToolsMissing: readonly string[];
+  /** A command of the model was running at the end, as far as anybody saw. */
+  commandRunning: boolean;
   verdict: Verdict;
   /** The verdict's error text, shown in the failure. */
   errorText: string;
@@ -33,13 +37,14 @@ export interface ClassifyInput {
 
 /** The end of a sandboxed process as the verdict wants it. */
 export function sessionEnd(exit: SandboxExit, stopped: Stopped): SessionEnd {
-  const timedOut = stopped?.kind === "wall_clock";
-  return exit.started ? { code: exit.code, signal: exit.signal, timedOut } : { code: null, signal: null, timedOut };
+  const idle = stopped?.kind === "idle";
+  const ended = { timedOut: idle || stopped?.kind === "wall_clock", idle };
+  return exit.started ? { code: exit.code, signal: exit.signal, ...ended } : { code: null, signal: null, ...ended };
 }
 
 /** Decides what the attempt's end is called and whose it is. Pure. The order is the order of certainty. */
 export function classify(input: ClassifyInput): Outcome {
-  const { exit, stopped, verdict } = input;
+  const { exit, stopped, verdict, facts } = input;
   if (stopped?.kind === "cancelled") return cancelledOutcome(stopped.mark);
   if (stopped?.kind === "shutdown" || stopped?.kind === "lock_lost") return handedBackOutcome(stopped.kind);
   if (!exit.started)
@@ -49,9 +54,21 @@ export function classify(input: ClassifyInput): Outcome {
     );
   switch (verdict.kind) {
     case "completed":
-      return { status: "completed", failure: null, incomplete_cause: null, cause_class: null };
+      // Still completed, and gradable; that nothing was handed in is the agent's doing.
+      return {
+        status: "completed",
+        failure: null,
+        incomplete_cause: null,
+        cause_class: input.requiredToolsMissing.length > 0 ? "agent" : null,
+      };
     case "incomplete":
-      return { status: "incomplete", failure: null, incomplete_cause: verdict.cause, cause_class: "limit" };
+      // Gradable by contract, whoever was slow; but a model that was never heard did not run into the agent's limit.
+      return {
+        status: "incomplete",
+        failure: null,
+        incomplete_cause: verdict.cause,
+        cause_class: facts.modelAnswered === true || verdict.cause === "max_output_tokens" ? "limit" : "model_provider",
+      };
     case "startup_failed":
       return startupFailure(input);
     case "failed":
@@ -72,12 +89,25 @@ function startupFailure({ stderr, stderrTail, errorText, grantedServers }: Class
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
 }
 
-function failedTurn({ failureKind, cause }: Extract<Verdict, { kind: "failed" }>, { facts, errorText }: ClassifyInput): Outcome {
-  // Where no answer of the model was seen, whatever went wrong is not the agent's doing.
-  const agents = facts.modelAnswered === true;
+function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: ClassifyInput): Outcome {
+  const cause_class = classOfFailedTurn(verdict, input);
   // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
-  const made = failure(failureKind, cause, { reason: errorText, terminal: failureKind === "kill_shaped" && agents });
-  return failed(made, failureKind.startsWith("provider_") ? "model_provider" : agents ? "agent" : "infrastructure");
+  const terminal = verdict.failureKind === "kill_shaped" && cause_class === "agent";
+  return failed(failure(verdict.failureKind, verdict.cause, { reason: input.errorText, terminal }), cause_class);
+}
+
+/** Where no answer of the model was seen, whatever went wrong is not the agent's doing. */
+function classOfFailedTurn(
+  { failureKind, cause }: Extract<Verdict, { kind: "failed" }>,
+  { facts, commandRunning }: ClassifyInput,
+): CauseClass {
+  if (failureKind.startsWith("provider_")) return "model_provider";
+  const answered = facts.modelAnswered === true;
+  // Before any answer a turn can fail only by what the model server said, or did not say.
+  if (cause === "turn_failed" && !answered) return "model_provider";
+  // Only a command of the model's own can have killed Codex for the agent.
+  if (failureKind === "kill_shaped") return answered && commandRunning ? "agent" : "infrastructure";
+  return answered ? "agent" : "infrastructure";
 }
 
 export function cancelledOutcome(mark: CancelMark): Outcome {
@@ -99,7 +129,7 @@ export function handedBackOutcome(kind: "shutdown" | "lock_lost"): Outcome {
 
 /** An outcome of a stage that failed before Codex was launched. */
 export function outcomeOfStage(made: Failure): Outcome {
-  return failed(made, made.failure_kind === "agent_request_failed" ? "grant" : "infrastructure");
+  return failed(made, made.failure_kind === "agent_request_failed" || made.cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
 }
 
 function failed(made: Failure, cause_class: CauseClass): Outcome {

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { sessionGaps } from "../codex/gaps.ts";
 import type { SessionFacts } from "../codex/session.ts";
+import type { JoinedSession } from "../codex/transcript-join.ts";
 import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { ObservationBundle, ObservationGap, ObservationRecord, ToolCallRecord } from "../contract/observation.ts";
 import type { ResponseItem } from "../contract/response.ts";
 import { redactText, type SecretSet } from "../redact/index.ts";
 import type { SandboxExit, SandboxUsage } from "../sandbox/types.ts";
 import type { Outcome } from "./classify.ts";
+import { requiredToolsMissing } from "./response.ts";
 
-/** What the events said, every free text of it redacted. Ids and enumerated words stay as they are, so it stays valid. */
+/**
+ * What the events said, every free text of it redacted, and call ids, which the model's server may choose. Items' own ids and
+ * enumerated words stay as they are, so it stays valid.
+ */
 export function redactFacts(secrets: SecretSet, facts: SessionFacts): SessionFacts {
   const text = (value: string): string => redactText(secrets, value);
   return {
     ...facts,
     items: facts.items.map((item) => redactItem(item, text)),
     toolCalls: facts.toolCalls.map((call) => redactCall(call, text)),
+    toolStartsMissing: facts.toolStartsMissing.map(text),
     toolsCalled: Object.fromEntries(Object.entries(facts.toolsCalled).map(([name, count]) => [text(name), count])),
     turnFailures: facts.turnFailures.map(text),
     errors: facts.errors.map(text),
@@ -29,9 +35,9 @@ function redactItem(item: ResponseItem, text: (value: string) => string): Respon
     case "reasoning":
       return { ...item, summary: item.summary.map((part) => ({ ...part, text: text(part.text) })) };
     case "function_call":
-      return { ...item, name: text(item.name), arguments: text(item.arguments) };
+      return { ...item, call_id: text(item.call_id), name: text(item.name), arguments: text(item.arguments) };
     case "function_call_output":
-      return { ...item, output: text(item.output) };
+      return { ...item, call_id: text(item.call_id), output: text(item.output) };
     default:
       return item satisfies never;
   }
@@ -40,6 +46,7 @@ function redactItem(item: ResponseItem, text: (value: string) => string): Respon
 function redactCall(call: ToolCallRecord, text: (value: string) => string): ToolCallRecord {
   return {
     ...call,
+    tool_call_id: text(call.tool_call_id),
     tool_name: text(call.tool_name),
     ...(call.server_name === undefined ? {} : { server_name: text(call.server_name) }),
     error_type: call.error_type === null ? null : text(call.error_type),
@@ -49,6 +56,9 @@ function redactCall(call: ToolCallRecord, text: (value: string) => string): Tool
 export interface Observed {
   invocation_id: string;
   facts: SessionFacts;
+  /** What the transcript added. */
+  native: Pick<JoinedSession, "modelCalls" | "joinKeysKnown" | "compactions">;
+  requiredTools: readonly string[];
   verdict: Verdict;
   end: SessionEnd;
   exit: SandboxExit;
@@ -62,15 +72,17 @@ export interface Observed {
 
 /** The bundle of an attempt in which Codex was launched. Pure; everything given is redacted. */
 export function observe(observed: Observed): ObservationBundle {
-  const { facts, verdict, end, invocation_id, outcome } = observed;
+  const { facts, native, verdict, end, invocation_id, outcome } = observed;
+  const supplied = { joinKeys: native.joinKeysKnown, compactions: native.compactions !== null };
   return {
     source: "codex",
-    records: [invocationRecord(observed), ...facts.toolCalls, sandboxRecord(observed)],
+    records: [invocationRecord(observed), ...facts.toolCalls, ...compactionRecords(observed), sandboxRecord(observed)],
     gaps: [
       ...observed.gaps,
-      ...sessionGaps(facts, verdict, end, invocation_id),
+      ...sessionGaps(facts, verdict, end, invocation_id, supplied),
       ...startupGap(observed),
       ...interruptedGap(outcome, invocation_id),
+      ...lateSubmissionGap(observed),
     ],
   };
 }
@@ -82,19 +94,36 @@ function startupGap({ verdict, outcome, invocation_id, exit }: Observed): Observ
   return [{ code: "agent_startup_failed", invocation_id, detail: outcome.failure.failure_reason }];
 }
 
+/** What was handed in before a limit ended the session stays handed in; that the session did not end with it is said. */
+function lateSubmissionGap({ facts, outcome, invocation_id, requiredTools }: Observed): ObservationGap[] {
+  if (outcome.status !== "incomplete") return [];
+  const called = facts.toolCalls.findLast(({ tool_name, status }) => status === "completed" && requiredTools.includes(tool_name));
+  return called === undefined ? [] : [{ code: "submission_late", invocation_id, detail: called.tool_name }];
+}
+
 function interruptedGap(outcome: Outcome, invocation_id: string): ObservationGap[] {
   const kind = outcome.failure?.failure_kind;
   return kind === "cancelled" || kind === "shutdown" ? [{ code: "agent_activation_interrupted", invocation_id, detail: kind }] : [];
 }
 
-function invocationRecord({ invocation_id, facts, verdict, outcome, elapsed_ms }: Observed): ObservationRecord {
+function compactionRecords({ invocation_id, native }: Observed): ObservationRecord[] {
+  return (native.compactions ?? []).map((at) => ({
+    kind: "context_compaction",
+    invocation_id,
+    at: at === null ? null : new Date(at * 1000).toISOString(),
+  }));
+}
+
+function invocationRecord(observed: Observed): ObservationRecord {
+  const { invocation_id, facts, native, verdict, outcome, elapsed_ms, requiredTools } = observed;
+  const hasOmitted = verdict.kind === "completed" && requiredToolsMissing(facts, requiredTools).length > 0;
   return {
     kind: "agent_invocation",
     invocation_id,
     status: verdict.kind === "completed" || verdict.kind === "incomplete" ? verdict.kind : "failed",
     duration_ms: Math.round(elapsed_ms),
-    error_type: outcome.failure?.cause_code ?? null,
-    model_calls: [],
+    error_type: outcome.failure?.cause_code ?? (hasOmitted ? "required_tool_not_called" : null),
+    model_calls: native.modelCalls,
     conversation: facts.items,
   };
 }
@@ -116,14 +145,16 @@ function sandboxRecord({ exit, outcome, provider, usage }: Observed): Observatio
 function sandboxOutcome(exit: SandboxExit, outcome: Outcome): "completed" | "failed" | "timeout" | "sandbox_error" | "cancelled" {
   if (!exit.started) return "sandbox_error";
   if (outcome.status === "cancelled") return "cancelled";
-  if (outcome.incomplete_cause === "wall_clock") return "timeout";
+  if (outcome.incomplete_cause === "wall_clock" || outcome.incomplete_cause === "idle") return "timeout";
   return exit.code === 0 ? "completed" : "failed";
 }
 
 /** The bundle of an attempt that ended before Codex was launched. */
 export function nothingObserved(invocation_id: string, outcome: Outcome, gaps: readonly ObservationGap[]): ObservationBundle {
   const kind = outcome.failure?.failure_kind;
-  const code = kind === "cancelled" || kind === "shutdown" ? "agent_activation_interrupted" : "harness_not_run";
+  // A session that a tool server kept from starting is told in one way, whether Codex found it or the worker before it.
+  const startup = outcome.failure?.cause_code.startsWith("mcp_") === true ? "agent_startup_failed" : "harness_not_run";
+  const code = kind === "cancelled" || kind === "shutdown" ? "agent_activation_interrupted" : startup;
   const detail = outcome.failure?.failure_reason;
   return { source: "codex", records: [], gaps: [...gaps, { code, invocation_id, ...(detail === undefined ? {} : { detail }) }] };
 }

@@ -32,6 +32,17 @@ export function responseOf(
   };
 }
 
+/**
+ * Required tools that no call reached: a call whose end Codex did not wait for, or did not live to see, may have been served
+ * (seen: a finish that timed out for the model and was executed), so its tool is not called missing.
+ */
+export function requiredToolsMissing(facts: SessionFacts, requiredTools: readonly string[]): string[] {
+  const maybeServed = new Set(
+    facts.toolCalls.flatMap((call) => (call.status === "timeout" || call.status === "incomplete" ? call.tool_name : [])),
+  );
+  return requiredTools.filter((tool) => (facts.toolsCalled[tool] ?? 0) === 0 && !maybeServed.has(tool));
+}
+
 /** The measured facts behind an outcome. Pure. */
 export function evidenceOf(facts: SessionFacts, exit: SandboxExit, elapsed_ms: number, requiredTools: readonly string[]): Evidence {
   return {
@@ -43,7 +54,7 @@ export function evidenceOf(facts: SessionFacts, exit: SandboxExit, elapsed_ms: n
     elapsed_ms: Math.round(elapsed_ms),
     reconnects: facts.reconnects,
     tools_called: facts.toolsCalled,
-    required_tools_missing: requiredTools.filter((tool) => (facts.toolsCalled[tool] ?? 0) === 0),
+    required_tools_missing: requiredToolsMissing(facts, requiredTools),
     cleanup_error: null,
   };
 }

@@ -14,7 +14,7 @@ import type { StopReason } from "./ports.ts";
 import { within } from "./within.ts";
 
 /** Why we ended Codex; null = it ended by itself. */
-export type Stopped = { kind: "wall_clock" } | StopReason | null;
+export type Stopped = { kind: "wall_clock" } | { kind: "idle" } | StopReason | null;
 
 /** All that was seen of one Codex from launch to exit. Texts are not yet redacted, artifacts are. */
 export interface CodexEnd {
@@ -31,9 +31,12 @@ export interface CodexEnd {
 /** SIGTERM ends Codex in some 30 ms (seen in 0.144.4); one that hangs in a system call gets this long. */
 const STOP_GRACE_MS = 5_000;
 
+/** What is already in the pipes of a Codex that was told to stop is read in milliseconds; more would hold up whoever asked. */
+const DRAIN_MS = 1_000;
+
 /**
- * Launches Codex and follows it to its end: prompt in, events out as they come, the wall clock, and whatever stops it
- * early. Rejects when evidence cannot be written; Codex is ended by then.
+ * Launches Codex and follows it to its end: prompt in, events out as they come, the wall clock and the idle limit, and whatever
+ * stops it early. Rejects when evidence cannot be written; Codex is ended by then.
  */
 export async function runCodex(
   context: AttemptContext,
@@ -41,7 +44,7 @@ export async function runCodex(
   launch: { command: CodexCommand; prompt: string; signal: AbortSignal },
 ): Promise<CodexEnd> {
   const { command, prompt, signal } = launch;
-  const closeMs = context.activation.codex.session_close_timeout_seconds * 1000;
+  const { timeout_seconds, idle_seconds, session_close_timeout_seconds } = context.activation.codex;
   const started = context.clock();
   const child = sandbox.exec(command.argv, { env: command.env, cwd: command.cwd });
 
@@ -52,17 +55,22 @@ export async function runCodex(
   const events = openEventWriter(context.evidence);
   writePrompt(child, prompt);
 
-  const watch = watchForStop(child, signal, context.activation.codex.timeout_seconds * 1000);
+  const watch = watchForStop(child, signal, {
+    wallMs: timeout_seconds * 1000,
+    idleMs: idle_seconds === undefined ? null : idle_seconds * 1000,
+  });
   try {
-    const reading = followEvents(child, session, events, context);
+    const reading = followEvents(child, session, events, { context, onActivity: watch.active });
     reading.catch(() => child.stop({ graceMs: 0 }));
     const exit = await child.exited;
     const elapsed_ms = context.clock() - started;
-    watch.end();
+    watch.exited();
     // A process that Codex left behind may hold the pipes; what it writes is none of Codex's.
-    if (!(await within(closeMs, reading))) child.stdout.destroy();
+    const readToTheEnd = Promise.allSettled([reading, stderrFile]);
+    const toldToStop = watch.aborted.then(() => within(DRAIN_MS, readToTheEnd));
+    await within(session_close_timeout_seconds * 1000, Promise.race([readToTheEnd, toldToStop]));
+    for (const stream of [child.stdout, child.stderr, tail]) stream.destroy(); // nothing happens to those that have ended
     await reading.catch(ignorePrematureClose);
-    if (!(await within(closeMs, stderrFile))) child.stderr.destroy();
     const ended = await events.end();
     return {
       exit,
@@ -85,10 +93,16 @@ function writePrompt(child: SandboxProcess, prompt: string): void {
   child.stdin.end(prompt);
 }
 
-async function followEvents(child: SandboxProcess, session: Session, events: EventWriter, context: AttemptContext): Promise<void> {
+async function followEvents(
+  child: SandboxProcess,
+  session: Session,
+  events: EventWriter,
+  { context, onActivity }: { context: AttemptContext; onActivity: () => void },
+): Promise<void> {
   for await (const record of readStdout(child.stdout)) {
     session.apply(record);
     await events.write(record.at, record.value);
+    if (session.turnStarted) onActivity(); // after the write: a slow store is not an idle Codex
     const note = noteOf(record);
     if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note) });
   }
@@ -106,21 +120,52 @@ function noteOf(record: StdoutRecord): string | null {
   return event.type === "item.started" ? item.type : null;
 }
 
-/** Ends Codex at the wall clock or when told to; the first reason counts. */
-function watchForStop(child: SandboxProcess, signal: AbortSignal, wallMs: number): { stopped: () => Stopped; end: () => void } {
+interface Watch {
+  stopped: () => Stopped;
+  /** The turn goes on: the idle limit counts from here. */
+  active: () => void;
+  /** Codex is gone: no limit can strike any more, but a cancel still counts while its output is read. */
+  exited: () => void;
+  /** Settles when we are told to stop. */
+  aborted: Promise<void>;
+  end: () => void;
+}
+
+/** Ends Codex at the wall clock, when its turn is silent for too long, or when told to; the first reason counts. */
+function watchForStop(child: SandboxProcess, signal: AbortSignal, { wallMs, idleMs }: { wallMs: number; idleMs: number | null }): Watch {
   let stopped: Stopped = null;
+  let hasExited = false;
+  let idle: NodeJS.Timeout | undefined;
   const stop = (why: NonNullable<Stopped>): void => {
-    stopped ??= why;
+    // What had ended by itself is finished work: only a cancel makes another end of it.
+    if (!hasExited || why.kind === "cancelled") stopped ??= why;
     child.stop({ graceMs: why.kind === "lock_lost" ? 0 : STOP_GRACE_MS });
   };
-  const timer = setTimeout(() => stop({ kind: "wall_clock" }), wallMs);
-  const onAbort = (): void => stop(signal.reason as StopReason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
+  const wall = setTimeout(() => stop({ kind: "wall_clock" }), wallMs);
+  const endLimits = (): void => {
+    hasExited = true;
+    clearTimeout(wall);
+    clearTimeout(idle);
+  };
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<void>((resolve) => {
+    onAbort = () => {
+      stop(signal.reason as StopReason);
+      resolve();
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
   return {
     stopped: () => stopped,
+    active: () => {
+      clearTimeout(idle);
+      if (idleMs !== null && !hasExited) idle = setTimeout(() => stop({ kind: "idle" }), idleMs);
+    },
+    exited: endLimits,
+    aborted,
     end: () => {
-      clearTimeout(timer);
+      endLimits();
       signal.removeEventListener("abort", onAbort);
     },
   };

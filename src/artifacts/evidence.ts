@@ -38,17 +38,35 @@ export function putStderr(target: EvidenceTarget, stderr: Readable): Promise<Art
 
 /**
  * Keeps Codex's own transcript of one thread as transcript.jsonl, at most its first 64 MiB; null when there is none, or when
- * `signal` aborts. Rejects only with the store's error. Call it
- * before the sandbox is destroyed. The model can write there: a link in the place of the transcript is not followed, and only
- * the file of this very thread is taken (the model may have run a Codex of its own).
+ * `signal` aborts. Rejects only with the store's error. `codexHome` and `threadId`: see {@link openTranscript}.
  */
 export async function putTranscript(
   target: EvidenceTarget,
-  /** CODEX_HOME as the worker sees it. */
   codexHome: string,
   threadId: string,
   signal: AbortSignal,
 ): Promise<Artifact | null> {
+  const source = await openTranscript(codexHome, threadId, signal);
+  if (source === null) return null;
+  try {
+    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
+  } catch (error) {
+    if (signal.aborted) return null;
+    throw error;
+  }
+}
+
+/**
+ * The bytes of Codex's own transcript of one thread, as Codex wrote them; null when there is none. They break off with an error
+ * when `signal` aborts. Call it before the sandbox is destroyed. The model can write there: a link in the place of the transcript
+ * is not followed, and only the file of this very thread is taken (the model may have run a Codex of its own).
+ */
+export async function openTranscript(
+  /** CODEX_HOME as the worker sees it. */
+  codexHome: string,
+  threadId: string,
+  signal: AbortSignal,
+): Promise<Readable | null> {
   const root = await realRoot(codexHome);
   if (root === null || !/^[0-9A-Za-z-]{1,64}$/.test(threadId)) return null;
   const workdir = { inside: root, outside: root };
@@ -56,14 +74,7 @@ export async function putTranscript(
   const [path] = await findFiles({ workdir, patterns, maxFiles: 1, signal, skip: () => {} });
   if (path === undefined) return null;
   const opened = await openInside(root, path);
-  if ("why" in opened) return null;
-  const source = opened.file.createReadStream({ signal });
-  try {
-    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
-  } catch (error) {
-    if (signal.aborted) return null;
-    throw error;
-  }
+  return "why" in opened ? null : opened.file.createReadStream({ signal });
 }
 
 function putRedacted(

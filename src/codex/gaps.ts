@@ -3,18 +3,32 @@ import type { GapCode, ObservationGap } from "../contract/observation.ts";
 import type { SessionFacts } from "./session.ts";
 import type { SessionEnd, Verdict } from "./verdict.ts";
 
+/** What the transcript supplied and the events never do. */
+export interface SuppliedByTranscript {
+  /** The response id of every model call (0.171.0). */
+  joinKeys: boolean;
+  /** When the context was compacted. */
+  compactions: boolean;
+}
+
 /**
- * What Codex's events leave unknown. Pure. Gaps of other stages (skipped grants, startup failure, artifacts) are theirs.
- * The join key may yet be supplied by the transcript (0.171.0's has it): then drop that gap.
+ * What is not known of a session from its events, and from its transcript if there is one. Pure. Gaps of other stages (skipped
+ * grants, startup failure, artifacts) are theirs.
  */
-export function sessionGaps(facts: SessionFacts, verdict: Verdict, end: SessionEnd, invocationId: string): ObservationGap[] {
+export function sessionGaps(
+  facts: SessionFacts,
+  verdict: Verdict,
+  end: SessionEnd,
+  invocationId: string,
+  supplied: SuppliedByTranscript = { joinKeys: false, compactions: false },
+): ObservationGap[] {
   const gaps: ObservationGap[] = [];
   const add = (code: GapCode, detail?: string): void => {
     gaps.push({ code, invocation_id: invocationId, ...(detail === undefined ? {} : { detail }) });
   };
-  add("model_call_join_key_unavailable");
+  if (!supplied.joinKeys) add("model_call_join_key_unavailable");
   add("subagent_hierarchy_unavailable");
-  add("compaction_observations_unavailable");
+  if (!supplied.compactions) add("compaction_observations_unavailable");
   if (facts.usage === null || facts.usage.cached_input_tokens === null) add("cached_token_usage_unavailable");
   if (facts.usage === null || facts.usage.reasoning_output_tokens === null) add("reasoning_token_usage_unavailable");
   if (facts.usage === null || facts.streamErrors > 0) add("partial_model_usage_unavailable");

@@ -50,9 +50,8 @@ export function toolUseOf(item: CodexItem): ToolUse | null {
   switch (item.type) {
     case "command_execution": {
       const { command, aggregated_output, exit_code } = commandExecution.parse(item);
-      const ending = exit_code === null || exit_code === 0 ? "" : `\n[exit code: ${exit_code}]`;
-      const use = plain("exec_command", "exec_command", { cmd: command }, aggregated_output + ending);
-      return failed && ending !== "" ? { ...use, errorType: "exit_code" } : use;
+      const use = plain("exec_command", "exec_command", { cmd: command }, commandOutput(aggregated_output, exit_code));
+      return failed && exit_code !== null && exit_code !== 0 ? { ...use, errorType: "exit_code" } : use;
     }
     case "mcp_tool_call": {
       const call = mcpToolCall.parse(item);
@@ -68,6 +67,11 @@ export function toolUseOf(item: CodexItem): ToolUse | null {
     default:
       return null;
   }
+}
+
+/** A command's output as the response shows it. */
+export function commandOutput(output: string, exitCode: number | null): string {
+  return exitCode === null || exitCode === 0 ? output : `${output}\n[exit code: ${exitCode}]`;
 }
 
 /** The Responses items of a Codex item. `incomplete`: the turn ended before the item did. Unknown types give none. */

@@ -12,6 +12,13 @@ const HEAD_BYTES = 4_096;
 const SMALL = 65_536;
 const NEWLINE = 0x0a;
 
+/** The lines of a byte stream, in bounded memory. Rejects with the stream's error. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Line> {
+  const splitter = new LineSplitter(maxBytes);
+  for await (const chunk of chunks) yield* splitter.push(chunk);
+  yield* splitter.end();
+}
+
 /**
  * Splits a byte stream into lines in bounded memory. Works on bytes and decodes whole lines, so a character cut by a
  * chunk's border stays whole. Call `end` once after the last chunk: it returns a last line that had no newline.

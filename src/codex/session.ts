@@ -87,6 +87,10 @@ export class Session {
     };
   }
 
+  get turnStarted(): boolean {
+    return this.#facts.turnStarted;
+  }
+
   apply(record: StdoutRecord): void {
     if (record.kind === "unparsed") this.#facts.unparsedLines++;
     else this.#facts.events++;

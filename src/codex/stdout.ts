@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseEvent, type CodexEvent } from "./events.ts";
-import { LineSplitter, type Line } from "./lines.ts";
+import { readLines } from "./lines.ts";
 
 /** A line of Codex's stdout, and what to keep of it in events.jsonl. */
 export type StdoutRecord = {
@@ -49,12 +49,6 @@ export async function* readStoredEvents(chunks: AsyncIterable<Uint8Array>): Asyn
     const pair = line.kind === "whole" ? jsonOf(line.text) : null;
     if (Array.isArray(pair) && typeof pair[0] === "number" && isObject(pair[1])) yield recordOf(pair[0], pair[1], line.bytes);
   }
-}
-
-async function* readLines(chunks: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Line> {
-  const splitter = new LineSplitter(maxBytes);
-  for await (const chunk of chunks) yield* splitter.push(chunk);
-  yield* splitter.end();
 }
 
 function recordOf(at: number, value: object, bytes: number): StdoutRecord {

@@ -23,9 +23,15 @@ export function toolCallRecord(use: ToolUse, { invocationId, id, startedAt, comp
     completed_at: instant(ended),
     duration_ms: startedAt === null || ended === null ? null : Math.round((ended - startedAt) * 1000),
     timing_source: "artifact",
-    status: ended === null ? "incomplete" : use.failed ? "failed" : "completed",
+    status: ended === null ? "incomplete" : statusOf(use),
     error_type: use.errorType,
   };
+}
+
+/** A timed-out call failed for the model only: its server goes on with it (seen in 0.144.4 and 0.171.0). */
+function statusOf({ failed, errorType }: ToolUse): "completed" | "failed" | "timeout" {
+  if (!failed) return "completed";
+  return errorType === "timeout" ? "timeout" : "failed";
 }
 
 function instant(unixSeconds: number | null): string | null {

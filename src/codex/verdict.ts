@@ -6,7 +6,7 @@ import type { SessionFacts } from "./session.ts";
 export type Verdict =
   | { kind: "completed" }
   /** Gradable. */
-  | { kind: "incomplete"; cause: "wall_clock" | "max_output_tokens" }
+  | { kind: "incomplete"; cause: "wall_clock" | "idle" | "max_output_tokens" }
   | { kind: "failed"; error: string; cause: CauseCode; failureKind: FailureKind }
   /** Ended before any turn: no model was called. Why, stderr says: see startupCause. */
   | { kind: "startup_failed"; error: string };
@@ -15,8 +15,10 @@ export interface SessionEnd {
   /** Both null: nobody knows. */
   code: number | null;
   signal: string | null;
-  /** Our wall clock ended it. */
+  /** A limit of ours ended it: the wall clock, or `idle`. */
   timedOut: boolean;
+  /** It was our limit on a silent turn. */
+  idle?: boolean;
   /** The sandbox could not be ended cleanly; fails the session. */
   cleanupError?: string | null;
 }
@@ -38,7 +40,7 @@ export function verdictOf(facts: SessionFacts, end: SessionEnd): Verdict {
     const advisories = facts.advisories.map(({ text }) => text);
     return { kind: "failed", error: [...advisories, error].join("\n"), ...causeOf(facts, end) };
   }
-  return end.timedOut ? { kind: "incomplete", cause: "wall_clock" } : { kind: "completed" };
+  return end.timedOut ? { kind: "incomplete", cause: end.idle === true ? "idle" : "wall_clock" } : { kind: "completed" };
 }
 
 function firstError(facts: SessionFacts, end: SessionEnd): string | null {

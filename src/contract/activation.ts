@@ -69,7 +69,8 @@ const codexSchema = z.strictObject({
   mcp_tool_timeout_seconds: z.number().positive().optional(),
   /** Bound of each phase after Codex: stopping, reading stderr, collecting. */
   session_close_timeout_seconds: z.number().positive().default(60),
-  idle_seconds: z.number().positive().optional(),
+  /** Ends a turn of which nothing was heard for so long; must exceed the longest tool call and the longest thought. */
+  idle_seconds: z.number().positive().max(604_800).optional(),
   model_context_window: z.int().positive().optional(),
   model_auto_compact_token_limit: z.int().positive().optional(),
   reasoning_effort: z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(),

@@ -2,7 +2,10 @@
 import { z } from "zod";
 import { responseItemSchema } from "./response.ts";
 
-/** What could not be observed, or was left out, and why. One closed list. */
+/**
+ * What could not be observed, or was left out, and why. One closed list. Upstream's runtime_info_unavailable has no place
+ * here: which worker ran a session is its own knowledge. Reserved, and not recorded yet: sandbox_reaped, egress_refused.
+ */
 export const gapCodeSchema = z.enum([
   "model_call_join_key_unavailable",
   "subagent_hierarchy_unavailable",
@@ -12,7 +15,6 @@ export const gapCodeSchema = z.enum([
   "partial_model_usage_unavailable",
   "model_metadata_fallback",
   "compaction_accuracy_advisory",
-  "runtime_info_unavailable",
   "worker_exit_code_unavailable",
   "agent_activation_interrupted",
   "agent_transcript_unavailable",
@@ -58,6 +60,7 @@ const agentInvocationSchema = z.strictObject({
   spawned_by_tool_call_id: z.string().optional(),
   status: z.enum(["completed", "failed", "incomplete", "unknown"]),
   duration_ms: durationMs,
+  /** The failure's cause_code; "required_tool_not_called" for a session that otherwise completed. */
   error_type: z.string().nullable(),
   model_calls: z.array(
     z.strictObject({

@@ -18,7 +18,16 @@ export type IncompleteCause = z.infer<typeof incompleteCauseSchema>;
 const causeClassSchema = z.enum(["infrastructure", "grant", "model_provider", "agent", "limit", "cancelled"]);
 export type CauseClass = z.infer<typeof causeClassSchema>;
 
-/** Measured facts that the status and class were decided from. */
+/** Why the worker ended Codex; null in evidence = it ended by itself. */
+const stoppedSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("wall_clock") }),
+  z.strictObject({ kind: z.literal("idle") }),
+  z.strictObject({ kind: z.literal("cancelled"), mark: z.strictObject({ by: z.string(), at: z.string(), reason: z.string() }) }),
+  z.strictObject({ kind: z.literal("shutdown") }),
+  z.strictObject({ kind: z.literal("lock_lost") }),
+]);
+
+/** Facts that the status and class were decided from; with the kept events and stderr they decide the same again. */
 const evidenceSchema = z.strictObject({
   turn_started: z.boolean(),
   turn_completed: z.boolean(),
@@ -26,11 +35,16 @@ const evidenceSchema = z.strictObject({
   model_answered: z.boolean().nullable(),
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
+  /** Why the sandbox could not start Codex. */
+  launch_error: z.string().nullable(),
+  stopped: stoppedSchema.nullable(),
   /** Measured, never the configured limit. */
   elapsed_ms: z.number().min(0),
   reconnects: z.int().min(0),
   /** Successful calls by tool name. */
   tools_called: z.record(z.string(), z.int().min(0)),
+  required_tools: z.array(z.string()),
+  /** Those that no call reached; one that timed out for the model may have been served, and is not among them. */
   required_tools_missing: z.array(z.string()),
   cleanup_error: z.string().nullable(),
 });
@@ -75,9 +89,15 @@ export const attemptSchema = z.strictObject({
   started_at: z.iso.datetime(),
   ended_at: z.iso.datetime(),
   status: statusSchema,
+  incomplete_cause: incompleteCauseSchema.nullable(),
+  cause_class: causeClassSchema.nullable(),
   /** False: shutdown, pause, lost lock and the like do not count against max_attempts. */
   charged: z.boolean(),
   failure: failureSchema.nullable(),
+  /** What it was given, whether or not it could be used. */
+  grants: z.array(z.strictObject({ name: z.string(), required: z.boolean() })),
+  /** null when Codex was not launched. */
+  evidence: evidenceSchema.nullable(),
   observations: observationBundleSchema,
 });
 export type Attempt = z.infer<typeof attemptSchema>;
@@ -97,7 +117,7 @@ export const resultSchema = z.strictObject({
   response: responseSchema.nullable(),
   failure: failureSchema.nullable(),
   incomplete_cause: incompleteCauseSchema.nullable(),
-  /** null when completed. */
+  /** null when completed, unless a required tool was not called. */
   cause_class: causeClassSchema.nullable(),
   /** null when nothing ran. */
   evidence: evidenceSchema.nullable(),

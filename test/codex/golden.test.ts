@@ -104,7 +104,7 @@ const EVENTS: Record<string, Golden | Record<Version, Golden>> = {
         DONE,
       ],
       tokens: [300, 60, null, null],
-      tools: ["slow failed timeout", "finish failed timeout"],
+      tools: ["slow timeout timeout", "finish timeout timeout"],
     },
     "0.171.0": {
       said: [
@@ -115,7 +115,7 @@ const EVENTS: Record<string, Golden | Record<Version, Golden>> = {
         DONE,
       ],
       tokens: [300, 60, null, null],
-      tools: ["slow failed timeout", "finish completed null"],
+      tools: ["slow timeout timeout", "finish completed null"],
     },
   },
   "mcp-two-parallel": {

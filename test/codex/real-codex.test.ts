@@ -165,7 +165,7 @@ describe.each(binaries)("real Codex $version", (binary) => {
     const tools = await officeTools({ delayMs: () => 3_000, replies: "sse" });
     const model = await modelThatSays([mcp("office", "finish", FINISH)]);
     const { facts } = await launch(binary, session(model, [httpGrant("office", tools.url, tokenOf(tools))], {}, { toolSeconds: 1 }));
-    expect(facts.toolCalls).toEqual([expect.objectContaining({ tool_name: "finish", status: "failed", error_type: "timeout" })]);
+    expect(facts.toolCalls).toEqual([expect.objectContaining({ tool_name: "finish", status: "timeout", error_type: "timeout" })]);
   });
 
   it.each([

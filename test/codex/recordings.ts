@@ -65,3 +65,18 @@ export function told(facts: SessionFacts): string[] {
     }
   });
 }
+
+/** A recording with what Codex wrote to its transcript meanwhile. */
+export interface TranscriptRecording extends Recording {
+  transcript: string;
+}
+
+export function transcripts(version: Version): Record<string, TranscriptRecording> {
+  const all = recordings(version, "transcript") as Record<string, Recording & { transcript: string[] | string }>;
+  return Object.fromEntries(
+    Object.entries(all).map(([name, one]) => [
+      name,
+      { ...one, transcript: (one.transcript as string[]).map((line) => `${line}\n`).join("") },
+    ]),
+  );
+}

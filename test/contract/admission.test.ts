@@ -109,7 +109,6 @@ describe("an activation", () => {
         mcp_tool_timeout_seconds: 11,
         model_context_window: 100,
         model_auto_compact_token_limit: 91,
-        idle_seconds: 1,
       },
       sandbox: { provider: "host", files: [{ path: "../x" }], env: { PATH: "x" } },
       model: { base_url: "nowhere", api_key_env: "HOME" },
@@ -130,7 +129,6 @@ describe("an activation", () => {
         "grant_name_duplicate tool_grants[4].name",
         "timeout_out_of_range codex.mcp_tool_timeout_seconds",
         "compact_limit_out_of_range codex.model_auto_compact_token_limit",
-        "not_supported_yet codex.idle_seconds",
         "provider_not_allowed sandbox.provider",
         "file_source sandbox.files[0]",
         "invalid_field sandbox.files[0].path",
@@ -181,6 +179,15 @@ describe("an activation", () => {
 describe("grants", () => {
   test("a required direct_http grant is refused [R25]", () => {
     expect(told({ tool_grants: [direct(true)] })).toEqual(["grant_required_direct_http tool_grants[0]"]);
+  });
+
+  test("a check before the session is accepted for an mcp grant, and refused where nobody would make it", () => {
+    const check = { preflight: true, expected_tools: ["finish"] };
+    expect(told({ tool_grants: [mcp("x", check)] })).toEqual([]);
+    expect(told({ tool_grants: [{ ...direct(false), ...check }] })).toEqual([
+      "invalid_field tool_grants[0].expected_tools",
+      "invalid_field tool_grants[0].preflight",
+    ]);
   });
 
   test("an optional direct_http grant is accepted, to be left out later [R26]", () => {
@@ -465,8 +472,6 @@ test.each<[fields: Json, path: string]>([
   [{ sandbox_access: {} }, "sandbox_access"],
   [{ codex: { skills: [] } }, "codex.skills"],
   [{ codex: { extra_config: {} } }, "codex.extra_config"],
-  [{ tool_grants: [mcp("x", { preflight: true })] }, "tool_grants[0].preflight"],
-  [{ tool_grants: [mcp("x", { expected_tools: ["finish"] })] }, "tool_grants[0].expected_tools"],
 ])("a field that nothing serves yet is refused as such: %j", (fields, path) => {
   expect(told(fields)).toEqual([`not_supported_yet ${path}`]);
 });

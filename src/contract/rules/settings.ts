@@ -32,7 +32,6 @@ export function codexRefusals(codex: SessionActivation["codex"] | undefined): Re
       ),
     );
   }
-  if (codex.idle_seconds !== undefined) found.push(notYet("codex.idle_seconds", "ending an idle session"));
   if (codex.skills !== undefined) found.push(notYet("codex.skills", "placing skills"));
   if (codex.extra_config !== undefined) found.push(notYet("codex.extra_config", "further Codex settings"));
   return found;

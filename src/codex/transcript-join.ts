@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ToolCallRecord } from "../contract/observation.ts";
+import type { ResponseItem } from "../contract/response.ts";
+import { readCommandOutput } from "./command-output.ts";
+import { commandOutput } from "./items.ts";
+import type { SessionFacts } from "./session.ts";
+import { compareWithTranscript, type Disagreement } from "./transcript-compare.ts";
+import { matchCalls } from "./transcript-match.ts";
+import type { TranscriptCall, TranscriptFacts } from "./transcript.ts";
+
+/** The events of a session with what its transcript adds. */
+export interface JoinedSession {
+  facts: SessionFacts;
+  /** From a transcript with response ids; else []. */
+  modelCalls: { response_id: string }[];
+  /** Every model call of the session has its response id in `modelCalls`. */
+  joinKeysKnown: boolean;
+  /** When the context was compacted, in Unix seconds; null = the transcript does not tell. */
+  compactions: (number | null)[] | null;
+  /** A command was running, as far as anybody saw, when the session ended. */
+  commandRunning: boolean;
+  /** Ids of calls of which neither side tells the end. */
+  outcomesUnknown: string[];
+  disagreements: Disagreement[];
+  unparseableRecords: number;
+}
+
+/** What the end of a command is known to be from the transcript. */
+interface KnownCommand {
+  output: string;
+  exitCode: number | null;
+  truncated: boolean;
+  at: number | null;
+}
+
+/**
+ * Joins the events with the transcript; null = there is none. Pure. The transcript gives call ids, the ends of commands that the
+ * events lost, and the output that 0.144.4's events lost at a command's beginning. It never decides: the model can write to
+ * that file, so the verdict, MCP calls' ends and what was handed in are those of the events.
+ */
+export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts | null): JoinedSession {
+  if (transcript === null) return withoutTranscript(events);
+  const matched = matchCalls(events, transcript.calls);
+  const commands = knownCommands(transcript.calls);
+  const idOf = (id: string): string => matched.get(id)?.call_id ?? id;
+  const commandOf = (id: string): KnownCommand | undefined => commands.get(matched.get(id)?.call_id ?? "");
+
+  const ended = new Map<string, ToolCallRecord>();
+  const toolCalls = events.toolCalls.map((record) => {
+    const completed = completedCommand(record, commandOf(record.tool_call_id));
+    if (completed !== record) ended.set(record.tool_call_id, completed);
+    return { ...completed, tool_call_id: idOf(record.tool_call_id) };
+  });
+  const items = events.items.map((item) => joinedItem(item, idOf, commandOf, ended));
+  const wellEnded = [...ended.values()].filter(({ status }) => status === "completed").length;
+  const toolsCalled =
+    wellEnded === 0 ? events.toolsCalled : { ...events.toolsCalled, exec_command: (events.toolsCalled["exec_command"] ?? 0) + wellEnded };
+  const facts: SessionFacts = {
+    ...events,
+    items,
+    toolCalls,
+    toolsCalled,
+    toolStartsMissing: events.toolStartsMissing.map(idOf),
+    modelAnswered: events.modelAnswered ?? transcript.modelAnswered,
+  };
+  const isWhole = transcript.unparseableRecords === 0 && transcript.dropped === 0;
+  const named = transcript.modelCalls.flatMap(({ response_id }) => (response_id === null ? [] : [{ response_id }]));
+  return {
+    facts,
+    modelCalls: named,
+    joinKeysKnown: named.length > 0 && isWhole && transcript.taskComplete && events.streamErrors === 0,
+    compactions: isWhole || transcript.compactions.length > 0 ? transcript.compactions : null,
+    commandRunning:
+      facts.toolCalls.some(isRunningCommand) || transcript.calls.some((call) => call.name === "exec_command" && call.output === null),
+    outcomesUnknown: toolCalls.filter((record) => isUnknown(record, transcript)).map(({ tool_call_id }) => tool_call_id),
+    disagreements: compareWithTranscript(events, transcript, matched),
+    unparseableRecords: transcript.unparseableRecords,
+  };
+}
+
+function withoutTranscript(facts: SessionFacts): JoinedSession {
+  return {
+    facts,
+    modelCalls: [],
+    joinKeysKnown: false,
+    compactions: null,
+    commandRunning: facts.toolCalls.some(isRunningCommand),
+    outcomesUnknown: facts.toolCalls.filter(({ status }) => status === "incomplete").map(({ tool_call_id }) => tool_call_id),
+    disagreements: [],
+    unparseableRecords: 0,
+  };
+}
+
+function isRunningCommand({ tool_name, server_name, status }: ToolCallRecord): boolean {
+  return tool_name === "exec_command" && server_name === undefined && status === "incomplete";
+}
+
+/** A plan's item ends with its turn, so its call's own answer tells. */
+function isUnknown({ tool_call_id, status, tool_name }: ToolCallRecord, { calls }: TranscriptFacts): boolean {
+  if (status !== "incomplete") return false;
+  return tool_name !== "todo_list" || calls.every(({ call_id, output }) => call_id !== tool_call_id || output === null);
+}
+
+/** What each command wrote and how it ended, by its call_id; write_stdin goes on with the command it names. */
+function knownCommands(calls: readonly TranscriptCall[]): Map<string, KnownCommand> {
+  const known = new Map<string, KnownCommand>();
+  const running = new Map<number, KnownCommand>();
+  for (const call of calls) {
+    const told = call.output === null ? null : readCommandOutput(call.output);
+    if (call.name === "exec_command" && !call.patched) {
+      const { command } = call;
+      if (told === null && command === null) continue;
+      const entry: KnownCommand = {
+        output: told?.output ?? command?.output ?? "",
+        exitCode: told?.exitCode ?? command?.exit_code ?? null,
+        truncated: told?.truncated ?? false,
+        at: command?.at ?? call.output_at,
+      };
+      known.set(call.call_id, entry);
+      if (told !== null && told.sessionId !== null) running.set(told.sessionId, entry);
+    } else if (call.name === "write_stdin" && told !== null) {
+      const entry = running.get(sessionOf(call.arguments));
+      if (entry === undefined) continue;
+      entry.output += told.output;
+      entry.truncated ||= told.truncated;
+      entry.exitCode ??= told.exitCode;
+      entry.at = call.output_at;
+    }
+  }
+  return known;
+}
+
+function sessionOf(argumentsJson: string): number {
+  return Number(/"session_id"\s*:\s*(\d+)/.exec(argumentsJson)?.[1] ?? Number.NaN);
+}
+
+/** A command whose end the events lost (0.144.4, when the turn ends soon after it). */
+function completedCommand(record: ToolCallRecord, known: KnownCommand | undefined): ToolCallRecord {
+  if (!isRunningCommand(record) || known === undefined || known.exitCode === null) return record;
+  const begun = record.started_at === null ? null : Date.parse(record.started_at);
+  const at = known.at === null ? null : Math.max(known.at * 1000, begun ?? 0);
+  return {
+    ...record,
+    completed_at: at === null ? null : new Date(at).toISOString(),
+    duration_ms: at === null || begun === null ? null : Math.round(at - begun),
+    status: known.exitCode === 0 ? "completed" : "failed",
+    error_type: known.exitCode === 0 ? null : "exit_code",
+  };
+}
+
+function joinedItem(
+  item: ResponseItem,
+  idOf: (id: string) => string,
+  commandOf: (id: string) => KnownCommand | undefined,
+  ended: ReadonlyMap<string, ToolCallRecord>,
+): ResponseItem {
+  if (item.type !== "function_call" && item.type !== "function_call_output") return item;
+  const call_id = idOf(item.call_id);
+  const record = ended.get(item.call_id);
+  if (item.type === "function_call") {
+    return { ...item, call_id, status: record === undefined ? item.status : record.status === "completed" ? "completed" : "incomplete" };
+  }
+  const known = commandOf(item.call_id);
+  const whole = known === undefined || known.truncated ? null : commandOutput(known.output, known.exitCode);
+  const lostItsBeginning = whole !== null && whole.length > item.output.length && whole.endsWith(item.output);
+  return {
+    ...item,
+    call_id,
+    status: record === undefined ? item.status : "completed",
+    output: lostItsBeginning
+      ? whole
+      : record !== undefined && known !== undefined
+        ? commandOutput(known.output, known.exitCode)
+        : item.output,
+  };
+}
