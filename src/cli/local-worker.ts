@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
 import { runActivation } from "../activation/run.ts";
 import type { Settings } from "../config/settings.ts";
 import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
 import { startActivationWorker } from "../queue/activation-worker.ts";
 import type { LocalWorkers } from "../rollout/queue-fleet.ts";
+import { reapDead } from "../sandbox/reap.ts";
 import type { Machine } from "./machine.ts";
+import { sandboxStateDir } from "./provider.ts";
 import type { Station } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 
@@ -19,6 +22,10 @@ export async function startLocalWorker(
   { settings, concurrency }: { settings: Settings; concurrency: number },
 ): Promise<LocalWorkers> {
   const { queues, keys, store, log, liveSecrets } = station;
+  if (settings.sandbox.provider === "host") {
+    log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
+  }
+  await removeLeftovers(settings, log);
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
   const ports = {
     store,
@@ -53,4 +60,13 @@ export async function startLocalWorker(
   });
   const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;
   return { stop: ({ now }) => started.close({ graceMs: now ? NOW_GRACE_MS : graceMs }) };
+}
+
+/** Sandboxes of workers that were killed. Before anything is taken: an activation must not run beside its own ghost. */
+async function removeLeftovers(settings: Settings, log: Logger): Promise<void> {
+  for (const { record, error } of await reapDead(sandboxStateDir(settings))) {
+    const facts = { sandbox: record.id, activation_id: record.owner.activation_id, attempt: record.owner.attempt };
+    if (error === null) log.info(facts, "removed the sandbox of a worker that was killed");
+    else log.error({ ...facts, cleanup_error: error }, "a sandbox of a worker that was killed could not be removed");
+  }
 }

@@ -7,12 +7,17 @@ import { createBubblewrapProvider } from "../sandbox/bubblewrap.ts";
 import { createHostProvider } from "../sandbox/host.ts";
 import type { SandboxProvider, SandboxProviderName } from "../sandbox/types.ts";
 
+/** Where this host's sandboxes keep their owner records. */
+export function sandboxStateDir(settings: Settings): string {
+  return join(settings.state_dir, "worker");
+}
+
 /** A sandbox provider by its name. `vendoredBwrap`: the bwrap inside the Codex package, used when PATH has none. */
 export async function makeProvider(
   name: SandboxProviderName,
   { settings, env, vendoredBwrap }: { settings: Settings; env: Environment; vendoredBwrap: string | null },
 ): Promise<SandboxProvider> {
-  const stateDir = join(settings.state_dir, "worker");
+  const stateDir = sandboxStateDir(settings);
   if (name === "host") return createHostProvider({ stateDir });
   const bwrapPath = await findBubblewrap({ path: env["PATH"] ?? "", ...(vendoredBwrap === null ? {} : { vendored: vendoredBwrap }) });
   return createBubblewrapProvider({ stateDir, bwrapPath });

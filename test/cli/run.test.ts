@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
@@ -107,6 +107,33 @@ describe("rollcall run", () => {
     expect((await rollcall(args, { env })).code).toBe(0);
     expect(byTask()).toEqual({ other: "completed" });
     expect(model.log.total - calls).toBe(1);
+  });
+
+  it("goes on after kill -9: one result per task, the killed attempts are in it, no sandbox is left", async () => {
+    writeTasks(2);
+    hang = true;
+    writeFileSync(join(root, "quick.toml"), "[queue]\nlock_duration_ms = 2000\nlock_renew_ms = 500\nstalled_interval_ms = 1000\n");
+    const { args, env } = command("--config", join(root, "quick.toml"));
+    const run = startRollcall(args, { env });
+    await vi.waitFor(() => expect(run.stderr()).toContain("2 running"), WAIT);
+    const records = join(root, "state", "rollcall", "worker", "sandboxes");
+    expect(readdirSync(records)).toHaveLength(2);
+    run.child.kill("SIGKILL");
+    await run.ended;
+    hang = false;
+    const again = await rollcall(args, { env });
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining("lock was taken over") as string });
+    expect(byTask()).toEqual({ "t/0": "completed", "t/1": "completed" });
+    expect(lines<ActivationResult>("results.jsonl").map(({ capture_key }) => capture_key)).toEqual(
+      expect.arrayContaining([expect.stringMatching(/-a1$/)]),
+    );
+    expect(readdirSync(records)).toEqual([]);
+  });
+
+  it("warns that the provider host isolates nothing", async () => {
+    writeTasks(1);
+    const { args, env } = command("--sandbox", "host");
+    expect(await rollcall(args, { env })).toMatchObject({ code: 0, stderr: expect.stringContaining("no isolation") as string });
   });
 
   it("is gone at once at a second signal", async () => {
