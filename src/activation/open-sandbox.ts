@@ -3,6 +3,7 @@ import { filesToPlace } from "../artifacts/placed-files.ts";
 import { putText } from "../artifacts/evidence.ts";
 import { promptOf } from "../contract/input.ts";
 import type { Artifact } from "../contract/result.ts";
+import type { ToolGrant } from "../contract/grant.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import { codexCommand, type CodexCommand } from "../codex/command.ts";
 import { codexConfig } from "../codex/config.ts";
@@ -23,15 +24,16 @@ export interface SessionPlan {
   gaps: ObservationGap[];
 }
 
-/** Grants, settings and input to a plan. Pure. Throws StageFailure "config_invalid". */
+/** Grants that are to be served, settings and input to a plan. Pure. Throws StageFailure "config_invalid". */
 export function planSession(
   { activation, capture_key }: AttemptContext,
+  grants: readonly ToolGrant[],
   codex: CodexBinary,
   systemPrompt: string | undefined,
 ): SessionPlan {
   const { mcp_startup_timeout_seconds: startupSeconds, mcp_tool_timeout_seconds: toolSeconds } = activation.codex;
   try {
-    const { servers, gaps } = planServers(activation.tool_grants, { startupSeconds, toolSeconds }, codex.version);
+    const { servers, gaps } = planServers(grants, { startupSeconds, toolSeconds }, codex.version);
     return {
       prompt: promptOf(activation.input),
       config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers })),
@@ -75,8 +77,17 @@ export async function openSandbox(
   }
 }
 
-/** Writes config.toml (0600) and the activation's files into the sandbox, and keeps the redacted config as evidence. */
-export async function furnish(context: AttemptContext, sandbox: Sandbox, plan: SessionPlan): Promise<Artifact> {
+/** Puts the activation's files into the sandbox; a granted server's program may be among them. */
+export async function placeFiles(context: AttemptContext, sandbox: Sandbox): Promise<void> {
+  try {
+    for (const file of filesToPlace(context.activation.sandbox.files)) await sandbox.place(file.path, file.bytes, file.mode);
+  } catch (error) {
+    throw asStageFailure(error, "sandbox_failed");
+  }
+}
+
+/** Writes config.toml (0600) into the sandbox, last, over whatever lies there, and keeps it, redacted, as evidence. */
+export async function writeConfig(context: AttemptContext, sandbox: Sandbox, plan: SessionPlan): Promise<Artifact> {
   const { workdir, codexHome } = sandbox.inside;
   let config: string;
   try {
@@ -86,7 +97,6 @@ export async function furnish(context: AttemptContext, sandbox: Sandbox, plan: S
   }
   try {
     await sandbox.place(`${codexHome}/config.toml`, Buffer.from(config), 0o600);
-    for (const file of filesToPlace(context.activation.sandbox.files)) await sandbox.place(file.path, file.bytes, file.mode);
   } catch (error) {
     throw asStageFailure(error, "sandbox_failed");
   }

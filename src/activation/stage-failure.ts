@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CauseCode, Failure, FailureKind } from "../contract/failure.ts";
 import { MAX_REASON_CHARACTERS } from "../contract/failure.ts";
+import type { ObservationGap } from "../contract/observation.ts";
 import { messageOf, RollcallError } from "../errors.ts";
+
+export interface StageFailureDetails {
+  thrown?: unknown;
+  server_names?: string[];
+  gaps?: readonly ObservationGap[];
+}
 
 /** Ends an attempt before Codex ran: a stage could not do its part. Carries the failure the result will hold. */
 export class StageFailure extends Error {
   readonly failure: Failure;
+  /** What the stage saw; redacted. */
+  readonly gaps: readonly ObservationGap[];
 
-  constructor(failure: Failure, cause?: unknown) {
-    super(failure.failure_reason, cause === undefined ? undefined : { cause });
+  constructor(failure: Failure, { thrown, gaps = [] }: StageFailureDetails = {}) {
+    super(failure.failure_reason, thrown === undefined ? undefined : { cause: thrown });
     this.name = "StageFailure";
     this.failure = failure;
+    this.gaps = gaps;
   }
 }
 
@@ -20,11 +30,12 @@ const BEFORE_LAUNCH: Partial<Record<CauseCode, { kind: FailureKind; stage: Failu
   model_key_missing: { kind: "agent_request_failed", stage: "admission", terminal: true, status: 422 },
   config_invalid: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   binary_missing: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
+  mcp_server_auth: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   codex_version_mismatch: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
 };
 
 /** A failure of a stage before Codex was launched. `reason` must be free of secrets. */
-export function stageFailure(cause: CauseCode, reason: string, thrown?: unknown): StageFailure {
+export function stageFailure(cause: CauseCode, reason: string, details: StageFailureDetails = {}): StageFailure {
   const { kind, stage, terminal, status } = BEFORE_LAUNCH[cause] ?? {
     kind: "agent_run_error",
     stage: "agent",
@@ -35,13 +46,13 @@ export function stageFailure(cause: CauseCode, reason: string, thrown?: unknown)
     {
       failure_kind: kind,
       cause_code: cause,
-      server_names: [],
+      server_names: details.server_names ?? [],
       stage,
       failure_reason: reason.slice(0, MAX_REASON_CHARACTERS),
       terminal,
       status_code: status,
     },
-    thrown,
+    details,
   );
 }
 
@@ -49,5 +60,5 @@ export function stageFailure(cause: CauseCode, reason: string, thrown?: unknown)
 export function asStageFailure(thrown: unknown, fallback: CauseCode): StageFailure {
   if (thrown instanceof StageFailure) return thrown;
   const cause = thrown instanceof RollcallError && thrown.code in BEFORE_LAUNCH ? (thrown.code as CauseCode) : fallback;
-  return stageFailure(cause, messageOf(thrown), thrown);
+  return stageFailure(cause, messageOf(thrown), { thrown });
 }

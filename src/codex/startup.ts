@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CauseCode } from "../contract/failure.ts";
+import { gravestCause, type CauseCode } from "../contract/failure.ts";
 
 export interface StartupCause {
   cause_code: CauseCode;
@@ -22,15 +22,6 @@ const REASON_BEGINNINGS = [
   "No such file or directory",
   "Permission denied",
 ];
-/** When several servers failed: what makes another attempt pointless comes first. */
-const ORDER: CauseCode[] = [
-  "config_invalid",
-  "mcp_server_auth",
-  "mcp_startup_timeout",
-  "mcp_server_unreachable",
-  "mcp_server_protocol",
-  "unknown",
-];
 
 /**
  * Why Codex ended before a turn, from its stderr (0.144.4 and 0.171.0; redacted or not). `unknown` rather than a guess:
@@ -40,8 +31,7 @@ export function startupCause(stderr: string, grantedServers: readonly string[]):
   const line = SERVERS_FAILED.exec(stderr);
   if (line !== null) {
     const reasons = serverReasons(stderr.slice(line.index + line[0].length), grantedServers);
-    const causes = new Set(reasons.map(({ reason }) => serverCause(reason)));
-    return { cause_code: ORDER.find((code) => causes.has(code)) ?? "unknown", server_names: reasons.map(({ name }) => name) };
+    return { cause_code: gravestCause(reasons.map(({ reason }) => serverCause(reason))), server_names: reasons.map(({ name }) => name) };
   }
   return { cause_code: launchCause(stderr), server_names: [] };
 }

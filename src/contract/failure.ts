@@ -57,6 +57,7 @@ export const CAUSE_CODES = [
   "mcp_server_auth",
   "mcp_server_protocol",
   "mcp_startup_timeout",
+  "mcp_tools_missing",
   "config_invalid",
   "binary_missing",
   "model_key_missing",
@@ -75,3 +76,17 @@ export const CAUSE_CODES = [
   "unknown",
 ] as const;
 export type CauseCode = (typeof CAUSE_CODES)[number];
+
+/** Of several reasons why servers kept a session from starting, the one that is told: what makes another attempt pointless comes first. */
+export function gravestCause(causes: readonly CauseCode[]): CauseCode {
+  return GRAVEST_FIRST.find((code) => causes.includes(code)) ?? "unknown";
+}
+
+const GRAVEST_FIRST: readonly CauseCode[] = [
+  "config_invalid",
+  "mcp_server_auth",
+  "mcp_startup_timeout",
+  "mcp_server_unreachable",
+  "mcp_server_protocol",
+  "mcp_tools_missing",
+];

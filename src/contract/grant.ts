@@ -8,9 +8,9 @@ import { z } from "zod";
 const common = {
   name: z.string().max(256),
   required: z.boolean(),
-  /** Tools the server must offer. */
+  /** Tools the server must offer, by its own names for them; checked before Codex starts. */
   expected_tools: z.array(z.string().min(1)).optional(),
-  /** Whether the worker connects once itself before Codex starts. */
+  /** Whether the worker connects once itself before Codex starts. Absent: for optional grants, and where tools are expected. */
   preflight: z.boolean().optional(),
 };
 

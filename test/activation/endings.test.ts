@@ -67,7 +67,7 @@ describe.each(versions)("how an attempt with Codex $name ends", ({ name, codex }
     expect(gapCodes(result)).toContain("partial_model_usage_unavailable");
   });
 
-  it("goes on without an optional server that does not connect [R37]", async () => {
+  it("goes on without an optional server that does not connect, also when nobody looked before [R37]", async () => {
     const down = await startBrokenServer("refuses");
     const id = at("optional-down");
     const { result } = await runner.outcome(
@@ -77,6 +77,7 @@ describe.each(versions)("how an attempt with Codex $name ends", ({ name, codex }
             type: "mcp",
             name: "extra",
             required: false,
+            preflight: false,
             connection: { transport: "streamable_http", url: down.url, headers: { Authorization: "Bearer x-optional-token" } },
           },
         ],

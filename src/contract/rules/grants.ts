@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isUsableServerName, type McpGrant, type ToolGrant } from "../grant.ts";
-import { configTextRefusals, notYet, refusal, type Refusal } from "./refusal.ts";
+import { configTextRefusals, refusal, type Refusal } from "./refusal.ts";
 
 /** What is wrong with the grants; a hole stands for one that did not parse. */
 export function grantRefusals(grants: readonly (ToolGrant | undefined)[]): Refusal[] {
@@ -15,9 +15,8 @@ export function grantRefusals(grants: readonly (ToolGrant | undefined)[]): Refus
       found.push(
         refusal("grant_name_duplicate", `${path}.name`, `${named(grant)} has the same name as tool_grants[${first}]`, "a name of its own"),
       );
-    if (grant.expected_tools !== undefined) found.push(notYet(`${path}.expected_tools`, "checking a server's tools"));
-    if (grant.preflight !== undefined) found.push(notYet(`${path}.preflight`, "connecting before Codex does"));
     if (grant.type === "direct_http") {
+      found.push(...checkRefusals(grant, path));
       if (grant.required) {
         found.push(
           refusal(
@@ -43,6 +42,12 @@ export function grantRefusals(grants: readonly (ToolGrant | undefined)[]): Refus
     found.push(...connectionRefusals(grant.connection, `${path}.connection`));
   }
   return found;
+}
+
+/** Where the worker cannot connect for Codex, it must not look as if it had. */
+function checkRefusals(grant: ToolGrant, path: string): Refusal[] {
+  const fields = (["expected_tools", "preflight"] as const).filter((field) => grant[field] !== undefined);
+  return fields.map((field) => refusal("invalid_field", `${path}.${field}`, `only "mcp" grants are checked`, "leave the field out"));
 }
 
 function connectionRefusals(connection: McpGrant["connection"], path: string): Refusal[] {
