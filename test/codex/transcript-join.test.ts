@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { joinTranscript, type JoinedSession } from "../../src/codex/transcript-join.ts";
+import type { ToolCallRecord } from "../../src/contract/observation.ts";
 import { readTranscript } from "../../src/codex/transcript.ts";
 import { factsOf, once, told, transcripts, VERSIONS, type TranscriptRecording, type Version } from "./recordings.ts";
 
@@ -24,6 +25,9 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
       expect(facts.items.flatMap((item) => (item.type === type ? [item.call_id] : []))).toEqual(ids);
     }
     expect(facts.toolCalls.map((call) => call.tool_name)).toEqual(["exec_command", "finish", "boom", "apply_patch"]);
+    const nameless = ({ tool_call_id: _, ...rest }: ToolCallRecord): object => rest;
+    const events = await factsOf(recorded(version, "every-kind").stdout);
+    expect(facts.toolCalls.map(nameless)).toEqual(events.toolCalls.map(nameless));
     expect(disagreements).toEqual([]);
   });
 
