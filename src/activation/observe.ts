@@ -5,7 +5,7 @@ import type { JoinedSession } from "../codex/transcript-join.ts";
 import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { ObservationBundle, ObservationGap, ObservationRecord, ToolCallRecord } from "../contract/observation.ts";
 import type { ResponseItem } from "../contract/response.ts";
-import { redactText, type SecretSet } from "../redact/index.ts";
+import { redactValue, type SecretSet } from "../redact/index.ts";
 import type { SandboxExit, SandboxUsage } from "../sandbox/types.ts";
 import type { Outcome } from "./classify.ts";
 import { requiredToolsMissing } from "./response.ts";
@@ -15,7 +15,8 @@ import { requiredToolsMissing } from "./response.ts";
  * enumerated words stay as they are, so it stays valid.
  */
 export function redactFacts(secrets: SecretSet, facts: SessionFacts): SessionFacts {
-  const text = (value: string): string => redactText(secrets, value);
+  // As structured data: a header's value "1" must not take every 1 out of what the model said.
+  const text = (value: string): string => redactValue(secrets, value);
   return {
     ...facts,
     items: facts.items.map((item) => redactItem(item, text)),

@@ -2,17 +2,18 @@
 import { collect } from "../artifacts/collect.ts";
 import { putTranscript } from "../artifacts/evidence.ts";
 import { handedInPaths } from "../artifacts/submission.ts";
-import type { SessionFacts } from "../codex/session.ts";
-import { verdictOf } from "../codex/verdict.ts";
+import type { TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
-import { redactTail, redactText } from "../redact/index.ts";
+import { redactTail, redactText, redactValue } from "../redact/index.ts";
 import type { Sandbox } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
-import { cancelledOutcome, classify, handedBackOutcome, outcomeOfStage, sessionEnd, type Outcome } from "./classify.ts";
-import { nothingObserved, observe, redactFacts, type Observed } from "./observe.ts";
+import { cancelledOutcome, handedBackOutcome, outcomeOfStage, type Outcome } from "./classify.ts";
+import { concludeSession, type ConcludedSession } from "./conclude.ts";
+import { nothingObserved, observe, type Observed } from "./observe.ts";
 import { optionalServerGaps } from "./optional-servers.ts";
+import type { Granted } from "./preflight.ts";
 import type { SessionPlan } from "./open-sandbox.ts";
 import type { StopReason } from "./ports.ts";
 import { evidenceOf, responseOf } from "./response.ts";
@@ -20,6 +21,9 @@ import type { CodexEnd } from "./run-codex.ts";
 import type { RunPorts } from "./run.ts";
 import type { AttemptReport } from "./settle.ts";
 import { asStageFailure } from "./stage-failure.ts";
+import { readOwnTranscript } from "./own-transcript.ts";
+
+const TRANSCRIPT_UNAVAILABLE: ObservationGap = { code: "agent_artifact_unavailable", detail: "transcript" };
 
 /** Gathers what each stage of one attempt leaves, and is asked at the end for all of it. */
 export function newReport(context: AttemptContext, ports: RunPorts): ReportInProgress {
@@ -33,8 +37,10 @@ class ReportInProgress {
   readonly #artifacts: Artifact[] = [];
   readonly #begun: number;
   #sandbox: Sandbox | null = null;
+  #granted: Granted | null = null;
   #end: CodexEnd | null = null;
-  #observed: Omit<Observed, "gaps" | "usage"> | null = null;
+  #transcript: TranscriptFacts | null = null;
+  #observed: (Omit<Observed, "gaps" | "usage"> & ConcludedSession) | null = null;
   #outcome: Outcome | null = null;
   #cleanupError: string | null = null;
   #marks: { ran?: number; ended?: number; collected?: number } = {};
@@ -43,6 +49,11 @@ class ReportInProgress {
     this.#context = context;
     this.#ports = ports;
     this.#begun = context.clock();
+  }
+
+  checked(granted: Granted): void {
+    this.#granted = granted;
+    this.#gaps.push(...granted.gaps);
   }
 
   planned(plan: SessionPlan): void {
@@ -58,41 +69,39 @@ class ReportInProgress {
     this.#marks.ran = this.#context.clock();
   }
 
-  /** Codex is gone: what it said is redacted here, once, and classified. */
-  ended(end: CodexEnd): void {
+  /** Codex is gone: what it said, and what its transcript adds, is redacted here, once, and classified. */
+  async ended(end: CodexEnd): Promise<void> {
     const { secrets, capture_key, activation } = this.#context;
     this.#marks.ended = this.#context.clock();
     this.#end = end;
     this.#artifacts.push(...end.artifacts);
     this.#gaps.push(...end.gaps);
     const raw = end.session.facts();
-    const facts = redactFacts(secrets, raw);
-    const sessionEnded = sessionEnd(end.exit, end.stopped);
-    const verdict = verdictOf(raw, sessionEnded);
-    const window = { startsMidStream: end.stderr.startsMidStream, endsAtCut: true };
-    const stderr = redactText(secrets, end.stderr.text, window);
-    if (facts.turnStarted) {
-      const redact = (text: string): string => redactText(secrets, text);
-      this.#gaps.push(...optionalServerGaps(activation.tool_grants, facts.toolCalls, stderr, redact));
+    if (this.#sandbox !== null && raw.threadId !== null && !this.#isHandedBack()) {
+      this.#transcript = await readOwnTranscript(this.#sandbox.outside.codexHome, raw.threadId, this.#closeBound());
+      if (this.#transcript === null) this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
     }
-    const outcome = classify({
-      exit: end.exit.started ? end.exit : { started: false, detail: redactTail(secrets, end.exit.detail) },
+    const concluded = concludeSession(secrets, {
+      invocation_id: capture_key,
+      facts: raw,
+      transcript: this.#transcript,
+      stderr: end.stderr,
+      exit: end.exit,
       stopped: end.stopped,
-      facts,
-      verdict,
-      errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
-      stderr,
-      stderrTail: redactTail(secrets, end.stderr.text, window),
+      requiredTools: activation.required_tools,
       grantedServers: activation.tool_grants.map(({ name }) => name),
     });
+    const { facts, stderr, outcome, gaps } = concluded;
+    this.#gaps.push(...gaps);
+    const asInStderr = (text: string): string => redactText(secrets, text);
+    if (facts.turnStarted && this.#granted !== null) {
+      this.#gaps.push(...optionalServerGaps(this.#granted, facts.toolCalls, stderr, asInStderr));
+    }
     this.#outcome = outcome;
     this.#observed = {
+      ...concluded,
       invocation_id: capture_key,
-      facts,
-      verdict,
-      end: sessionEnded,
-      exit: end.exit,
-      outcome,
+      requiredTools: activation.required_tools,
       provider: this.#sandbox?.provider ?? "unknown",
       elapsed_ms: end.elapsed_ms,
     };
@@ -102,9 +111,9 @@ class ReportInProgress {
   async collect(): Promise<void> {
     const { activation, attempt, secrets, evidence } = this.#context;
     const [sandbox, end] = [this.#sandbox, this.#end];
-    if (sandbox === null || end === null || end.stopped?.kind === "shutdown" || end.stopped?.kind === "lock_lost") return;
-    const bound = AbortSignal.timeout(activation.codex.session_close_timeout_seconds * 1000);
-    const facts: SessionFacts = end.session.facts();
+    if (sandbox === null || end === null || this.#isHandedBack()) return;
+    const bound = this.#closeBound();
+    const facts = end.session.facts();
     const collected = await collect({
       store: this.#ports.store,
       activation_id: activation.activation_id,
@@ -117,9 +126,19 @@ class ReportInProgress {
     });
     this.#artifacts.push(...collected.artifacts);
     this.#gaps.push(...collected.gaps);
-    const transcript = facts.threadId === null ? null : await putTranscript(evidence, sandbox.outside.codexHome, facts.threadId, bound);
+    if (facts.threadId === null || this.#transcript === null) return;
+    const transcript = await putTranscript(evidence, sandbox.outside.codexHome, facts.threadId, bound);
     if (transcript !== null) this.#artifacts.push(transcript);
-    else if (facts.threadId !== null) this.#gaps.push({ code: "agent_artifact_unavailable", detail: "transcript" });
+    else this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
+  }
+
+  #isHandedBack(): boolean {
+    const kind = this.#end?.stopped?.kind;
+    return kind === "shutdown" || kind === "lock_lost";
+  }
+
+  #closeBound(): AbortSignal {
+    return AbortSignal.timeout(this.#context.activation.codex.session_close_timeout_seconds * 1000);
   }
 
   /** A stage threw. What Codex's own end decided stays; else this is the outcome. */
@@ -128,9 +147,11 @@ class ReportInProgress {
     if (this.#outcome !== null) {
       this.#gaps.push({ code: "agent_artifact_unavailable", detail: redactText(this.#context.secrets, messageOf(error)).slice(0, 500) });
     } else if (stopped !== null) {
-      this.#outcome = stopped.kind === "cancelled" ? cancelledOutcome(stopped.mark) : handedBackOutcome(stopped.kind);
+      const { secrets } = this.#context;
+      this.#outcome = stopped.kind === "cancelled" ? cancelledOutcome(redactValue(secrets, stopped.mark)) : handedBackOutcome(stopped.kind);
     } else {
-      const { failure } = asStageFailure(error, "unknown");
+      const { failure, gaps } = asStageFailure(error, "unknown");
+      this.#gaps.push(...gaps);
       this.#outcome = outcomeOfStage({ ...failure, failure_reason: redactTail(this.#context.secrets, failure.failure_reason) });
     }
     this.#ports.log.warn(
@@ -154,16 +175,13 @@ class ReportInProgress {
 
   finish(): AttemptReport {
     const outcome = this.#outcome ?? outcomeOfStage(asStageFailure(new Error("the attempt ended without an outcome"), "unknown").failure);
-    const { facts, exit, elapsed_ms } = this.#observed ?? { facts: null, exit: null, elapsed_ms: 0 };
+    const observed = this.#observed;
     const worker = this.#worker();
     return {
       outcome,
       observations: this.#bundle(outcome),
-      response: facts === null ? null : responseOf(this.#context, outcome, facts, this.#ports.codex.version, worker.host),
-      evidence:
-        facts === null || exit === null
-          ? null
-          : { ...evidenceOf(facts, exit, elapsed_ms, this.#context.activation.required_tools), cleanup_error: this.#cleanupError },
+      response: observed === null ? null : responseOf(this.#context, outcome, observed.facts, this.#ports.codex.version, worker.host),
+      evidence: observed === null ? null : evidenceOf(observed, this.#cleanupError),
       artifacts: this.#artifacts,
       timing: this.#timing(),
       worker,

@@ -2,9 +2,9 @@
 import type { SessionFacts } from "../codex/session.ts";
 import type { Response } from "../contract/response.ts";
 import type { Evidence } from "../contract/result.ts";
-import type { SandboxExit } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { Outcome } from "./classify.ts";
+import type { ConcludedSession } from "./conclude.ts";
 
 /** The Responses API object of a session that is gradable; null for any other. Pure; facts are redacted. */
 export function responseOf(
@@ -43,18 +43,25 @@ export function requiredToolsMissing(facts: SessionFacts, requiredTools: readonl
   return requiredTools.filter((tool) => (facts.toolsCalled[tool] ?? 0) === 0 && !maybeServed.has(tool));
 }
 
-/** The measured facts behind an outcome. Pure. */
-export function evidenceOf(facts: SessionFacts, exit: SandboxExit, elapsed_ms: number, requiredTools: readonly string[]): Evidence {
+/** The facts behind an outcome. Pure; everything given is redacted. */
+export function evidenceOf(
+  observed: Pick<ConcludedSession, "facts" | "exit" | "stopped"> & { elapsed_ms: number; requiredTools: readonly string[] },
+  cleanup_error: string | null,
+): Evidence {
+  const { facts, exit, stopped, elapsed_ms, requiredTools } = observed;
   return {
     turn_started: facts.turnStarted,
     turn_completed: facts.turnCompleted,
     model_answered: facts.modelAnswered,
     exit_code: exit.started ? exit.code : null,
     signal: exit.started ? exit.signal : null,
+    launch_error: exit.started ? null : exit.detail,
+    stopped,
     elapsed_ms: Math.round(elapsed_ms),
     reconnects: facts.reconnects,
     tools_called: facts.toolsCalled,
+    required_tools: [...requiredTools],
     required_tools_missing: requiredToolsMissing(facts, requiredTools),
-    cleanup_error: null,
+    cleanup_error,
   };
 }

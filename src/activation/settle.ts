@@ -2,7 +2,9 @@
 import type { ObservationBundle } from "../contract/observation.ts";
 import type { Response } from "../contract/response.ts";
 import {
+  attemptSchema,
   RESULT_SCHEMA,
+  resultSchema,
   type ActivationResult,
   type Artifact,
   type Attempt,
@@ -10,7 +12,9 @@ import {
   type Timing,
   type WorkerInfo,
 } from "../contract/result.ts";
+import { redactValue } from "../redact/index.ts";
 import type { AttemptContext } from "./attempt.ts";
+import { newCanary, type Canary } from "./canary.ts";
 import { cancelledOutcome, type Outcome } from "./classify.ts";
 import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
@@ -30,20 +34,29 @@ export interface AttemptReport {
  * Saves the attempt, then decides: handed back, another attempt, or THE end. The order matters: the attempt is on disk before
  * anything says that it ended, and the cancel mark is read right before the commit.
  */
-export async function settle(claim: Claim, context: AttemptContext, report: AttemptReport, ports: RunPorts): Promise<RunEnd> {
+export async function settle(claim: Claim, context: AttemptContext, left: AttemptReport, ports: RunPorts): Promise<RunEnd> {
   const { activation_id } = claim.activation;
+  const canary = newCanary(context, ports);
+  const report = await withSearchedEvidence(left, canary);
   const handedBack = report.outcome.failure?.failure_kind === "shutdown";
-  const attempt = attemptRecord(context, report, { charged: !handedBack });
+  const attempt = await canary.document("attempt.json", attemptSchema, attemptRecord(context, report, { charged: !handedBack }));
   await ports.store.putAttempt(activation_id, attempt);
   if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason).kind };
 
-  const mark = await lastCancelMark(claim, ports);
+  const mark = redactValue(context.secrets, await lastCancelMark(claim, ports));
   if (mark === null && mayTryAgain(report.outcome, context)) return { kind: "retry", attempt };
   const final = mark === null ? report : { ...report, outcome: cancelledOutcome(mark) };
   // Also when the claim was lost meanwhile: finished work is not thrown away, and whoever commits second reads the first's.
   const attempts = await ports.store.readAttempts(activation_id);
-  const { result } = await ports.store.commit(resultOf(claim, context, final, attempts));
+  const ending = await canary.document("result.json", resultSchema, resultOf(claim, context, final, attempts));
+  const { result } = await ports.store.commit(ending);
   return { kind: "ended", result };
+}
+
+async function withSearchedEvidence(report: AttemptReport, canary: Canary): Promise<AttemptReport> {
+  const { artifacts, gaps } = await canary.evidence(report.artifacts);
+  const { observations } = report;
+  return { ...report, artifacts, observations: { ...observations, gaps: [...observations.gaps, ...gaps] } };
 }
 
 /** Redis may be away just now; finished work is committed all the same. */
@@ -68,8 +81,12 @@ function attemptRecord(context: AttemptContext, report: AttemptReport, { charged
     started_at: context.started_at.toISOString(),
     ended_at: new Date().toISOString(),
     status: report.outcome.status,
+    incomplete_cause: report.outcome.incomplete_cause,
+    cause_class: report.outcome.cause_class,
     charged,
     failure: report.outcome.failure,
+    grants: context.activation.tool_grants.map(({ name, required }) => ({ name, required })),
+    evidence: report.evidence,
     observations: report.observations,
   };
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
-import { link, mkdir, opendir, readFile, readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { createReadStream } from "node:fs";
+import { link, mkdir, opendir, readFile, readdir, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { ActivationResult, Attempt } from "../contract/result.ts";
 import { activationIdSchema } from "../contract/identity.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
@@ -13,13 +14,14 @@ import { writeArtifact } from "./write-artifact.ts";
 const STORE_FILE = "_store.json";
 const RESULT_FILE = "result.json";
 const ATTEMPT_FILE = "attempt.json";
+const WITHHELD = "withheld";
 
 /**
  * The `dir:` store: a directory, local or shared by all workers.
  *
  *     <root>/_store.json                         this store's id
  *     <root>/<activation_id>/result.json         THE end; result.g<k>.json: the ends of earlier generations
- *     <root>/<activation_id>/attempt-<n>/        attempt.json, evidence, outputs/, quarantine/
+ *     <root>/<activation_id>/attempt-<n>/        attempt.json, evidence, outputs/, quarantine/, withheld/
  *
  * Ends are created by link(2): whoever comes second reads what stands. Deliverables, results and attempts are 0644 (the
  * umask narrows it); evidence and quarantined files are 0600, because redaction of free text has known limits.
@@ -68,9 +70,26 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       checkArtifactPath(path);
       const target = join(attemptDirectory(activationId, attempt), path);
       const written = await writeArtifact(target, body, facts.kind === "evidence" || facts.quarantined ? 0o600 : 0o644);
-      // Relative to the store, because output directories get moved and published.
-      const uri = `dir:${[activationId, `attempt-${attempt}`, ...path.split("/")].map(encodeURIComponent).join("/")}`;
-      return { path, uri, source: facts.source, kind: facts.kind, quarantined: facts.quarantined, ...written };
+      return {
+        path,
+        uri: uriOf(activationId, attempt, path),
+        source: facts.source,
+        kind: facts.kind,
+        quarantined: facts.quarantined,
+        ...written,
+      };
+    },
+    open(activationId, attempt, path) {
+      checkArtifactPath(path);
+      return createReadStream(join(attemptDirectory(activationId, attempt), path));
+    },
+    async withhold(activationId, attempt, path) {
+      checkArtifactPath(path);
+      const withheld = `${WITHHELD}/${path}`;
+      const target = join(attemptDirectory(activationId, attempt), withheld);
+      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+      await rename(join(attemptDirectory(activationId, attempt), path), target);
+      return { path: withheld, uri: uriOf(activationId, attempt, withheld) };
     },
     async putAttempt(activationId, attempt) {
       const directory = attemptDirectory(activationId, attempt.attempt);
@@ -100,6 +119,11 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       }
     },
   };
+}
+
+/** Relative to the store, because output directories get moved and published. */
+function uriOf(activationId: string, attempt: number, path: string): string {
+  return `dir:${[activationId, `attempt-${attempt}`, ...path.split("/")].map(encodeURIComponent).join("/")}`;
 }
 
 /** Reads the store's id, or gives a new store one. Always writes something, so that a full or read-only disk shows here. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { STDERR_TAIL_BYTES } from "../codex/stderr.ts";
 import type { Artifact } from "../contract/result.ts";
 import { createRedactStream, redactText, type SecretSet } from "../redact/index.ts";
 import { createByteWindow } from "./byte-window.ts";
@@ -19,7 +20,6 @@ export interface EvidenceTarget {
 export const EVIDENCE: ArtifactFacts = { kind: "evidence", source: null, quarantined: false };
 
 const STDERR_HEAD_BYTES = 65_536;
-const STDERR_TAIL_BYTES = 65_536;
 const TRANSCRIPT_BYTES = 67_108_864;
 
 /** Keeps a text, e.g. config.toml, redacted. */

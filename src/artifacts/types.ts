@@ -11,6 +11,10 @@ export interface ArtifactStore {
   readonly id: string;
   /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there. */
   put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
+  /** The bytes of one artifact; errors (it is not there) come from the stream. */
+  open(activationId: string, attempt: number, path: string): Readable;
+  /** Moves one artifact out of the way of whoever publishes the attempt's directory; says where it is now. */
+  withhold(activationId: string, attempt: number, path: string): Promise<Pick<Artifact, "path" | "uri">>;
   /** Writes attempt.json, durably; once per attempt. */
   putAttempt(activationId: string, attempt: Attempt): Promise<void>;
   /** All saved attempts, oldest first. */

@@ -3,7 +3,9 @@
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
 import { doctorCommand } from "./doctor.ts";
+import { explainCommand } from "./explain.ts";
 import { failureOf } from "./fail.ts";
+import { replayCommand } from "./replay.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
 import { rollcallVersion } from "./version.ts";
@@ -24,9 +26,16 @@ let exitCode = 0;
 const setExitCode = (code: number): void => {
   exitCode = code;
 };
-for (const command of [runCommand(setExitCode), workerCommand(), doctorCommand(setExitCode), schemaCommand(), collectCommand()]) {
-  program.addCommand(command);
-}
+const commands = [
+  runCommand(setExitCode),
+  workerCommand(),
+  explainCommand(),
+  replayCommand(setExitCode),
+  collectCommand(),
+  doctorCommand(setExitCode),
+  schemaCommand(),
+];
+for (const command of commands) program.addCommand(command);
 for (const command of [program, ...program.commands]) command.exitOverride();
 
 try {

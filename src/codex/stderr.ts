@@ -10,8 +10,8 @@ export interface StderrEnd {
   totalBytes: number;
 }
 
-/** A startup failure of 0.171.0 that echoes a long body is 43 kB; enough for two of them. */
-const TAIL_BYTES = 128 * 1024;
+/** How much of the end of stderr is looked at. A startup failure of 0.171.0 that echoes a long body is 43 kB; enough for two of them. */
+export const STDERR_TAIL_BYTES = 128 * 1024;
 
 /** Passes stderr on unchanged and remembers its end. Somebody must read it (or `resume()`), so that Codex never stalls. */
 export class StderrTail extends Transform {
@@ -20,7 +20,7 @@ export class StderrTail extends Transform {
   #held = 0;
   #total = 0;
 
-  constructor(maxBytes: number = TAIL_BYTES) {
+  constructor(maxBytes: number = STDERR_TAIL_BYTES) {
     super();
     this.#maxBytes = maxBytes;
   }
@@ -44,6 +44,13 @@ export class StderrTail extends Transform {
     }
     done(null, chunk);
   }
+}
+
+/** The end of a stderr.log, as it was when it was live. The log keeps the beginning as well, and says what it left out between. */
+export function storedStderr(log: Buffer): Pick<StderrEnd, "text" | "startsMidStream"> {
+  const window = log.subarray(Math.max(0, log.length - STDERR_TAIL_BYTES));
+  const startsMidStream = window.length < log.length;
+  return { text: wholeCharacters(window, startsMidStream).toString("utf8"), startsMidStream };
 }
 
 /** Without the rest of a character that the window's beginning cut through. */

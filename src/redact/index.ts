@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { SecretInput } from "./forms.ts";
 export { LiveSecrets } from "./live.ts";
-export { buildSecretSet, emptySecretSet, type SecretSet } from "./secret-set.ts";
+export { buildSecretSet, emptySecretSet, REDACTED, type SecretSet } from "./secret-set.ts";
 export { isPlainWord, isSecretName, secretsOfEnv, secretsOfUrl } from "./sources.ts";
-export { createRedactStream, findSecrets } from "./stream.ts";
+export { createRedactStream, findSecrets, holdsSecret } from "./stream.ts";
 export { redactTail } from "./tail.ts";
 export { redactText } from "./text.ts";
 export { redactValue } from "./value.ts";

@@ -73,6 +73,13 @@ export function findSecrets(set: SecretSet): { scan: (stream: Readable) => Promi
   return { scan: (stream) => countSecrets(set, stream) };
 }
 
+/** Whether a whole form of a secret stands in a text, as {@link findSecrets} would find it. */
+export function holdsSecret(set: SecretSet, text: string): boolean {
+  const matcher = new Matcher(set.structured, { find: "whole" });
+  matcher.advance(Buffer.from(text), 0, true);
+  return matcher.intervals.length > 0;
+}
+
 async function countSecrets(set: SecretSet, stream: Readable): Promise<number> {
   const matcher = new Matcher(set.structured, { find: "whole" });
   let hits = 0;

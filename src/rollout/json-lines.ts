@@ -4,7 +4,7 @@ import { hasErrno } from "../errors.ts";
 import { decodeLine, readLines } from "./lines.ts";
 
 /** Longest line read back from a file of ours: a result with its whole response and observations. */
-const MAX_LINE_BYTES = 256 * 1024 * 1024;
+export const MAX_RESULT_LINE_BYTES = 256 * 1024 * 1024;
 
 export interface JsonLinesFile {
   /** Bytes of a torn last line (a crash in mid-write) that were cut off on opening. */
@@ -71,7 +71,7 @@ async function scan(path: string, visit: (value: unknown) => void): Promise<{ en
     if (hasErrno(error, "ENOENT")) return { end, badLines };
     throw error;
   }
-  for await (const line of readLines(path, MAX_LINE_BYTES)) {
+  for await (const line of readLines(path, MAX_RESULT_LINE_BYTES)) {
     if (!line.ended) break;
     end = line.offset + line.length + 1;
     const text = line.tooLong ? null : decodeLine(line.bytes);

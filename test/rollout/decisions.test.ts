@@ -101,6 +101,9 @@ describe("summarise", () => {
     signal: null,
     elapsed_ms: 1,
     reconnects: 0,
+    launch_error: null,
+    stopped: null,
+    required_tools: [],
     required_tools_missing: [],
     cleanup_error: null,
   };

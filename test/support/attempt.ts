@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import { CANARY_MESSAGE } from "../../src/activation/canary.ts";
 import { runActivation, type RunPorts } from "../../src/activation/run.ts";
 import type { CancelMark, ProgressEntry, RunEnd, StopReason } from "../../src/activation/ports.ts";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
@@ -94,7 +95,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
       cancelMark = () => null,
       onProgress = () => undefined,
     } = options;
-    return runActivation(
+    const end = await runActivation(
       {
         activation: admission.activation,
         generation: 0,
@@ -108,6 +109,9 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
       },
       ports,
     );
+    const leak = logLines.find((line) => line.includes(CANARY_MESSAGE));
+    if (leak !== undefined) throw new Error(`the canary found what redaction had missed: ${leak}`);
+    return end;
   }
 
   return {

@@ -39,8 +39,12 @@ export function attemptOf(attempt: number, facts: Partial<Attempt> = {}): Attemp
     started_at: "2026-11-29T16:00:00.000Z",
     ended_at: "2026-11-29T16:01:00.000Z",
     status: "failed",
+    incomplete_cause: null,
+    cause_class: null,
     charged: true,
     failure: null,
+    grants: [],
+    evidence: null,
     observations: { source: "codex", records: [], gaps: [] },
     ...facts,
   };

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionFacts } from "../codex/session.ts";
+import type { StderrEnd } from "../codex/stderr.ts";
+import { joinTranscript, type JoinedSession } from "../codex/transcript-join.ts";
+import type { TranscriptFacts } from "../codex/transcript.ts";
+import { verdictOf, type SessionEnd, type Verdict } from "../codex/verdict.ts";
+import type { ObservationGap } from "../contract/observation.ts";
+import { redactTail, redactText, redactValue, type SecretSet } from "../redact/index.ts";
+import type { SandboxExit } from "../sandbox/types.ts";
+import { classify, sessionEnd, type Outcome } from "./classify.ts";
+import { redactFacts } from "./observe.ts";
+import { transcriptGaps } from "./own-transcript.ts";
+import { requiredToolsMissing } from "./response.ts";
+import type { Stopped } from "./run-codex.ts";
+
+/** All that the end of a session is concluded from; texts as they came. */
+export interface SeenSession {
+  invocation_id: string;
+  facts: SessionFacts;
+  /** Codex's own account; null = there is none. */
+  transcript: TranscriptFacts | null;
+  stderr: Pick<StderrEnd, "text" | "startsMidStream">;
+  exit: SandboxExit;
+  stopped: Stopped;
+  requiredTools: readonly string[];
+  grantedServers: readonly string[];
+}
+
+/** What a session came to. Every text in it is redacted. */
+export interface ConcludedSession {
+  facts: SessionFacts;
+  native: Pick<JoinedSession, "modelCalls" | "joinKeysKnown" | "compactions">;
+  exit: SandboxExit;
+  stopped: Stopped;
+  verdict: Verdict;
+  end: SessionEnd;
+  outcome: Outcome;
+  stderr: string;
+  /** Of the transcript. */
+  gaps: ObservationGap[];
+}
+
+/** Joins, redacts and classifies a session: once when Codex has ended, and again whenever its evidence is replayed. Pure. */
+export function concludeSession(secrets: SecretSet, seen: SeenSession): ConcludedSession {
+  const text = (value: string): string => redactValue(secrets, value);
+  const joined = joinTranscript(seen.facts, seen.transcript);
+  const facts = redactFacts(secrets, joined.facts);
+  const exit = seen.exit.started ? seen.exit : { started: false as const, detail: redactTail(secrets, seen.exit.detail) };
+  const stopped = redactValue(secrets, seen.stopped);
+  const end = sessionEnd(exit, stopped);
+  const verdict = verdictOf(seen.facts, end);
+  const window = { startsMidStream: seen.stderr.startsMidStream, endsAtCut: true };
+  const stderr = redactText(secrets, seen.stderr.text, window);
+  const outcome = classify({
+    exit,
+    stopped,
+    facts,
+    requiredToolsMissing: requiredToolsMissing(facts, seen.requiredTools),
+    commandRunning: joined.commandRunning,
+    verdict,
+    errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
+    stderr,
+    stderrTail: redactTail(secrets, seen.stderr.text, window),
+    grantedServers: seen.grantedServers,
+  });
+  return {
+    facts,
+    native: { ...joined, modelCalls: joined.modelCalls.map(({ response_id }) => ({ response_id: text(response_id) })) },
+    exit,
+    stopped,
+    verdict,
+    end,
+    outcome,
+    stderr,
+    gaps: transcriptGaps(joined, seen.invocation_id, text),
+  };
+}
