@@ -24,17 +24,23 @@ export function createLogger(options: LoggerOptions): pino.Logger {
       destination.write(redactLine(secrets, line));
     },
   };
-  const { err } = pino.stdSerializers;
   return pino(
     {
       level,
       base,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err, error: err },
+      serializers: { err: errorFields, error: errorFields },
     },
     redacting,
   );
+}
+
+/** ioredis hangs the failed command on its errors, and that of AUTH holds the password. */
+function errorFields(thrown: unknown): unknown {
+  const fields: unknown = pino.stdSerializers.err(thrown as Error);
+  if (fields !== null && typeof fields === "object" && "command" in fields) delete fields.command;
+  return fields;
 }
 
 function redactLine(secrets: LiveSecrets, line: string): string {

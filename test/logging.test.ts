@@ -57,3 +57,16 @@ it("lines without secrets are passed on as pino wrote them, and levels hold", ()
   log.warn({ a: 1.5, b: "ü" }, "shown");
   expect(entries()).toEqual([{ level: "warn", time: expect.stringMatching(/^\d{4}-/) as string, a: 1.5, b: "ü", msg: "shown" }]);
 });
+
+it("the command that ioredis hangs on its errors, with the password in it, is not logged", () => {
+  const { destination, entries, text } = lines();
+  const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
+  const failed = Object.assign(new Error("WRONGPASS invalid username-password pair"), {
+    command: { name: "auth", args: ["the-redis-password"] },
+  });
+  log.warn({ err: failed }, "a connection to Redis failed");
+  log.warn({ err: "no error at all" }, "odd");
+  expect(text()).not.toContain("the-redis-password");
+  expect(entries()[0]).toMatchObject({ err: { message: failed.message, stack: expect.stringContaining("logging.test.ts") as string } });
+  expect(entries()[1]).toMatchObject({ err: "no error at all" });
+});

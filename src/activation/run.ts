@@ -2,11 +2,12 @@
 import type { Logger } from "pino";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { CodexBinary } from "../codex/binary.ts";
-import type { LiveSecrets } from "../redact/index.ts";
+import { redactError, type LiveSecrets } from "../redact/index.ts";
 import type { SandboxProvider } from "../sandbox/types.ts";
 import { beginAttempt, requireModelKey } from "./attempt.ts";
-import { codexFor, furnish, launchCommand, openSandbox, planSession } from "./open-sandbox.ts";
+import { codexFor, launchCommand, openSandbox, placeFiles, planSession, writeConfig } from "./open-sandbox.ts";
 import type { Claim, RunEnd } from "./ports.ts";
+import { preflight } from "./preflight.ts";
 import { newReport } from "./report.ts";
 import { runCodex } from "./run-codex.ts";
 import { settle } from "./settle.ts";
@@ -38,14 +39,17 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     context.progress({ stage: "starting" });
     requireModelKey(context, ports);
     const codex = codexFor(context, ports);
-    const plan = planSession(context, codex, ports.systemPrompt);
-    report.planned(plan);
     const sandbox = await openSandbox(context, codex, ports);
     report.opened(sandbox);
-    report.kept(await furnish(context, sandbox, plan));
+    await placeFiles(context, sandbox);
     const command = launchCommand(context, sandbox, codex);
+    const granted = await preflight(context, sandbox, { version: codex.version, command }, claim.signal);
+    report.checked(granted);
+    const plan = planSession(context, granted.grants, codex, ports.systemPrompt);
+    report.planned(plan);
+    report.kept(await writeConfig(context, sandbox, plan));
     const end = await runCodex(context, sandbox, { command, prompt: plan.prompt, signal: claim.signal });
-    report.ended(end);
+    await report.ended(end);
     context.progress({ stage: "collecting" });
     await report.collect();
   } catch (error) {
@@ -54,6 +58,8 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
   try {
     await report.destroySandbox();
     return await settle(claim, context, report.finish(), ports);
+  } catch (error) {
+    throw redactError(context.secrets, error); // whoever logs it knows the secrets no more
   } finally {
     context.progress({ stage: "ended" });
     forgetSecrets();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { FlowProducer, Queue } from "bullmq";
 import type { Redis } from "ioredis";
-import { connectRedis, type RedisTarget } from "../redis/connect.ts";
+import { connectRedis, withoutCommand, type RedisTarget } from "../redis/connect.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { ActivationJobData, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
@@ -17,7 +17,7 @@ export interface Queues {
   readonly flows: FlowProducer;
   /** A results queue by its name; made at first use. */
   results(name: string): Queue<DeliveredResult>;
-  /** Gets each connection error. */
+  /** Gets each connection error; takes what ioredis hangs on it away. */
   readonly onError: (error: Error) => void;
   close(): Promise<void>;
 }
@@ -29,7 +29,8 @@ export type DeliveredResult = ActivationResult & {
 
 /** Opens the queues. The caller closes them, after its workers and sentinel. */
 export function openQueues(target: RedisTarget, options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> }): Queues {
-  const { onError } = options;
+  // BullMQ's own connections tell their errors as ioredis makes them.
+  const onError = (error: Error): void => options.onError(withoutCommand(error));
   const redis = connectRedis(target, { role: "command", onError });
   const common = { connection: redis, prefix: PREFIX };
   const results = new Map<string, Queue<DeliveredResult>>();

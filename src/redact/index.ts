@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+export { redactError } from "./error.ts";
 export type { SecretInput } from "./forms.ts";
 export { LiveSecrets } from "./live.ts";
 export { buildSecretSet, emptySecretSet, REDACTED, type SecretSet } from "./secret-set.ts";

@@ -91,7 +91,7 @@ function addressOptions(target: RedisTarget): Address {
 }
 
 /** ioredis hangs the failed command on its errors, and that of AUTH or HELLO holds the password: loggers would print it. */
-function withoutCommand(error: Error): Error {
+export function withoutCommand(error: Error): Error {
   if ("command" in error) delete error.command;
   return error;
 }
