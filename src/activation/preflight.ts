@@ -11,11 +11,11 @@ import type { Sandbox } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
 import { stageFailure } from "./stage-failure.ts";
 
-/** What is left of the grants after the servers were looked at. Everything in it is redacted. */
+/** What is left of the grants after the servers were looked at. The grants hold their secrets; the gaps are redacted. */
 export interface Granted {
   /** Without the optional servers that are not usable: Codex must not wait for them. */
   grants: ToolGrant[];
-  /** Names of the servers that answered. */
+  /** Names of the servers that were looked at and are usable. */
   checked: ReadonlySet<string>;
   gaps: ObservationGap[];
 }
@@ -31,8 +31,10 @@ const MAX_TOOLS_SHOWN = 20;
  */
 export async function preflight(context: AttemptContext, sandbox: Sandbox, codex: Codex, signal: AbortSignal): Promise<Granted> {
   const { activation, secrets } = context;
-  const seconds = activation.codex.mcp_startup_timeout_seconds ?? STARTUP_SECONDS;
+  const { mcp_startup_timeout_seconds, timeout_seconds } = activation.codex;
+  const seconds = mcp_startup_timeout_seconds ?? Math.min(STARTUP_SECONDS, timeout_seconds);
   const wanted = activation.tool_grants.filter(isChecked);
+  if (wanted.length > 0) context.progress({ stage: "starting", note: "looking at the tool servers" });
   const checks = await checkServers(wanted, { sandbox, command: codex.command, bound: { seconds, signal } });
   return grantedAfter(activation.tool_grants, checks, codex.version, secrets);
 }

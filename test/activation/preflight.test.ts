@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
-import { startBrokenServer, startOfficeTools, type BrokenServerOptions, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
+import type { BrokenServerOptions } from "../../examples/stand-ins/broken-server.ts";
+import { startBrokenServer, startOfficeTools, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
 import { mcp, say, scriptLine, step, type Step } from "../../examples/stand-ins/script.ts";
 import { toolGrantSchema, type ToolGrant } from "../../src/contract/grant.ts";
 import { resultSchema, type ActivationResult } from "../../src/contract/result.ts";
@@ -131,7 +132,7 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
     expectNoToken(result, runner);
   });
 
-  it("a required one that is not usable ends the attempt without any start of Codex, naming every failed one [R9 A3]", async () => {
+  it("a required one that is not usable ends the attempt without any start of Codex, naming every failed one [R9 R20]", async () => {
     const id = at("required");
     const must = { required: true, preflight: true };
     const { result } = await runner.outcome(
@@ -211,7 +212,7 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
       .requests(id)
       .at(-1)
       ?.request?.body.tools.find((tool) => tool["name"] === "mcp__files");
-    expect((namespace?.["tools"] as { name: string }[]).map((tool) => tool.name).sort()).toEqual(["files_read", "ok", "twice"]);
+    expect(namespace?.["tools"]).toEqual(["files_read", "ok", "twice"].map((name) => expect.objectContaining({ name }) as unknown));
   });
 
   it("programs are asked inside the sandbox, in the environment that Codex gives them, and none is left", async () => {
@@ -249,7 +250,8 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
     const lines = starts.trim().split("\n");
     expect(lines.slice(0, 4).map((line) => line.split(" ")[0])).toEqual(["works", "noisy", "exits", "silent"]);
     const ofCodex = lines.slice(4);
-    expect(ofCodex.map((line) => line.split(" ")[0]).sort()).toEqual(["noisy", "works"]);
+    expect(ofCodex).toHaveLength(2);
+    expect(ofCodex.some((line) => line.startsWith("noisy"))).toBe(true);
     expect(ofCodex.find((line) => line.startsWith("works"))).toBe(lines[0]?.replace("PWD,", "")); // bubblewrap adds it
     expect(commandLinesHolding(marker)).toEqual([]);
     expectNoToken(result, runner);
