@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { z } from "zod";
+import type { SessionActivation } from "../contract/activation.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import type { Artifact } from "../contract/result.ts";
 import { buildSecretSet, findSecrets, holdsSecret, isPlainWord, REDACTED, redactValue, type SecretSet } from "../redact/index.ts";
@@ -30,7 +31,10 @@ const PRODUCERS_WORDS = new Set(
 const RECORDS = new Set(["tools_called"]);
 const CHUNK = 262_144;
 
-export function newCanary({ secrets, activation, attempt, evidence }: AttemptContext, { store, log }: RunPorts): Canary {
+export function newCanary(
+  { secrets, activation, attempt }: Pick<AttemptContext, "secrets" | "attempt"> & { activation: Pick<SessionActivation, "activation_id"> },
+  { store, log }: Pick<RunPorts, "store" | "log">,
+): Canary {
   const set = searchable(secrets);
   const { activation_id } = activation;
   const tell = (where: readonly string[]): void => log.error({ activation_id, attempt, where }, CANARY_MESSAGE);
@@ -63,7 +67,7 @@ export function newCanary({ secrets, activation, attempt, evidence }: AttemptCon
     async document(name, schema, document) {
       if (set.isEmpty || !(await stands(set, textOf(document)))) return document;
       const { value, hits } = redactAgain(set, schema, document);
-      if (hits.length > 0) tell(hits.map((path) => `${name}: ${redactValue(evidence.secrets, path)}`));
+      if (hits.length > 0) tell(hits.map((path) => `${name}: ${redactValue(secrets, path)}`));
       return value;
     },
   };
