@@ -8,7 +8,10 @@ import { startBrokenServer, startOfficeTools, type OfficeTools } from "../../exa
 import { mcp, say, scriptLine, step, type Step } from "../../examples/stand-ins/script.ts";
 import { toolGrantSchema, type ToolGrant } from "../../src/contract/grant.ts";
 import { resultSchema, type ActivationResult } from "../../src/contract/result.ts";
-import { isChecked } from "../../src/activation/preflight.ts";
+import { grantedAfter, isChecked } from "../../src/activation/preflight.ts";
+import { StageFailure } from "../../src/activation/stage-failure.ts";
+import type { ServerCheck } from "../../src/preflight/finding.ts";
+import { buildSecretSet, emptySecretSet, type SecretSet } from "../../src/redact/index.ts";
 import { freePort, startSmallServer } from "../preflight/tool-servers.ts";
 import { attemptRunner, codexVersions, TEST_KEY, type AttemptRunner } from "../support/attempt.ts";
 import { commandLinesHolding, filesHolding } from "../support/byte-search.ts";
@@ -82,6 +85,51 @@ describe("which servers are looked at before Codex starts", () => {
     [{ required: true, expected_tools: ["finish"], preflight: false }, false],
     [{ required: false, name: "not usable" }, false],
   ])("a grant with %j: %s", (fields, checked) => expect(isChecked(made(fields))).toBe(checked));
+});
+
+describe("what is told of servers that are not usable", () => {
+  const secrets = buildSecretSet([{ name: "X-NeMo-Gym-Session-Token", value: TOKEN }]);
+  const said = (what: string, text: string): ServerCheck => ({
+    finding: { phase: "initialize", case: "protocol", what, said: { text, endsAtCut: true } },
+  });
+  const told = (required: boolean, check: ServerCheck, set: SecretSet = secrets): string => {
+    const grants = ["one", "two"].map((name) => toolGrantSchema.parse(grant(name, "http://127.0.0.1:1/mcp", { required })));
+    const checks = new Map(grants.map(({ name }) => [name, check]));
+    try {
+      return JSON.stringify(grantedAfter(grants, checks, "0.171.0", set).gaps);
+    } catch (error) {
+      if (!(error instanceof StageFailure)) throw error;
+      return JSON.stringify([error.failure, error.gaps, error.message]);
+    }
+  };
+
+  it.each([true, false])("holds no piece of a token that the server repeats, whole or cut off; required: %s", (required) => {
+    for (const check of [
+      said("redirects to /" + TOKEN, `a ${TOKEN} b\n${"x".repeat(5_000)} ${TOKEN}`),
+      said("says", `x ${TOKEN.slice(0, 9)}`),
+    ]) {
+      expect(told(required, check, emptySecretSet)).toContain("tok-");
+      expect(told(required, check)).not.toContain("tok-");
+      expect(told(required, check)).not.toContain("4711");
+    }
+  });
+
+  it("fits the failure's reason, however many servers there are and whatever they say", () => {
+    const grants = Array.from({ length: 30 }, (_, n) =>
+      toolGrantSchema.parse(grant(`server-${n}`, "http://127.0.0.1:1/mcp", { required: true })),
+    );
+    const checks = new Map(grants.map(({ name }) => [name, said("what ".repeat(500), "words ".repeat(5_000))]));
+    try {
+      grantedAfter(grants, checks, "0.171.0", secrets);
+      expect.unreachable();
+    } catch (error) {
+      if (!(error instanceof StageFailure)) throw error;
+      expect(error.failure.server_names).toHaveLength(30);
+      expect(error.gaps).toHaveLength(30);
+      expect(error.failure.failure_reason.length).toBeLessThanOrEqual(2_000);
+      expect(error.failure.failure_reason).toContain("server-29 (initialize, protocol)");
+    }
+  });
 });
 
 describe.each(versions)("servers that are looked at before Codex $name starts", ({ name: version, codex }) => {
