@@ -22,9 +22,6 @@ export class HttpAnswer extends Error {
   }
 }
 
-/** An answer longer than anybody's list of tools. */
-export class AnswerTooLong extends Error {}
-
 /**
  * fetch for one server: the grant's headers never follow a redirect to another origin, not even to its https form, and
  * no body is read without bound. Rejects with HttpAnswer for a POST that was not answered well.
@@ -66,7 +63,7 @@ function withinBytes(response: Response): Response {
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       bytes += chunk.length;
-      if (bytes > MAX_ANSWER_BYTES) controller.error(new AnswerTooLong(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`));
+      if (bytes > MAX_ANSWER_BYTES) controller.error(new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`));
       else controller.enqueue(chunk);
     },
   });

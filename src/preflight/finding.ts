@@ -8,7 +8,7 @@ export type PreflightPhase = "connect" | "initialize" | "tools/list";
  * Nobody there, or a server that cannot serve now | 401 or 403 | no answer in time | an answer that is not MCP's, or an error
  * in MCP's own form | no tools at all | an expected tool is not among them | a name that the model server would refuse.
  */
-export type PreflightCase = "unreachable" | "refused" | "no_reply" | "protocol" | "empty_list" | "tool_missing" | "tool_name_refused";
+type PreflightCase = "unreachable" | "refused" | "no_reply" | "protocol" | "empty_list" | "tool_missing" | "tool_name_refused";
 
 export interface Said {
   text: string;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { readBody, serveOnLoopback, type LoopbackServer } from "../../examples/stand-ins/loopback.ts";
 
 interface Message {
@@ -83,10 +82,4 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
-}
-
-/** The same server, but it begins to listen only later. */
-export async function startLate(afterMs: number, options: SmallServerOptions & { port: number }): Promise<SmallServer> {
-  await sleep(afterMs);
-  return startSmallServer(options);
 }
