@@ -16,7 +16,7 @@ export interface Outcome {
   cause_class: CauseClass | null;
 }
 
-/** What classification looks at. All texts are redacted and bounded already. */
+/** What classification looks at. All texts but `stderr` are redacted and bounded already. */
 export interface ClassifyInput {
   exit: SandboxExit;
   stopped: Stopped;
@@ -28,7 +28,10 @@ export interface ClassifyInput {
   verdict: Verdict;
   /** The verdict's error text, shown in the failure. */
   errorText: string;
-  /** All of stderr that was kept: what Codex says of a server may lie before a long body it quotes. */
+  /**
+   * All of stderr that was kept, as it came: what Codex says of a server may lie before a long body it quotes, and a header's
+   * value "1" would take its words apart. Looked at, never shown.
+   */
   stderr: string;
   /** Its end, at most 2,000 characters, for people. */
   stderrTail: string;

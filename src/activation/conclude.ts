@@ -59,7 +59,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     commandRunning: joined.commandRunning,
     verdict,
     errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
-    stderr,
+    stderr: seen.stderr.text,
     stderrTail: redactTail(secrets, seen.stderr.text, window),
     grantedServers: seen.grantedServers,
   });

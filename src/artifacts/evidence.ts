@@ -49,7 +49,7 @@ export async function putTranscript(
   const source = await openTranscript(codexHome, threadId, signal);
   if (source === null) return null;
   try {
-    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0 });
+    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0, structured: true });
   } catch (error) {
     if (signal.aborted) return null;
     throw error;
@@ -81,11 +81,11 @@ function putRedacted(
   { store, activation_id, attempt, secrets }: EvidenceTarget,
   path: string,
   source: Readable | AsyncGenerator<Buffer>,
-  keep: { head: number; tail: number },
+  keep: { head: number; tail: number; structured?: boolean },
 ): Promise<Artifact> {
   // Redaction comes first: a cut through a secret would leave a part that it cannot know.
   const body = createByteWindow(keep.head, keep.tail);
-  pipeline(source, createRedactStream(secrets), body).catch(() => {}); // the store sees the error in `body`
+  pipeline(source, createRedactStream(secrets, { structured: keep.structured ?? false }), body).catch(() => {}); // the store sees the error in `body`
   return store.put(activation_id, attempt, path, body, EVIDENCE);
 }
 

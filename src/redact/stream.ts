@@ -9,10 +9,11 @@ const REPLACEMENT = Buffer.from(REDACTED);
  * Redacts bytes on their way, as `redactText` does text (UTF-8; other bytes pass unharmed). The output does not depend
  * on how the input is cut into chunks. It holds back only what may belong to a secret that has begun: nothing at the
  * end of an ordinary line, at most a few times the longest form.
- * `endsAtCut`: the end of the stream is a cut, see `redactText`.
+ * `endsAtCut`: the end of the stream is a cut, see `redactText`. `structured`: lines of JSON, in which values of 1 to 3
+ * characters are left alone: they stand in its numbers and words.
  */
-export function createRedactStream(set: SecretSet, options: { endsAtCut?: boolean } = {}): Transform {
-  return new RedactStream(set, options.endsAtCut ?? false);
+export function createRedactStream(set: SecretSet, options: { endsAtCut?: boolean; structured?: boolean } = {}): Transform {
+  return new RedactStream(set, options);
 }
 
 class RedactStream extends Transform {
@@ -21,9 +22,9 @@ class RedactStream extends Transform {
   /** Offset of the first pending byte. */
   #base = 0;
 
-  constructor(set: SecretSet, endsAtCut: boolean) {
+  constructor(set: SecretSet, { endsAtCut = false, structured = false }: { endsAtCut?: boolean; structured?: boolean }) {
     super();
-    this.#matcher = new Matcher(set.text, { endsAtCut });
+    this.#matcher = new Matcher(structured ? set.structured : set.text, { endsAtCut });
   }
 
   override _transform(chunk: Buffer | string, encoding: BufferEncoding, done: TransformCallback): void {

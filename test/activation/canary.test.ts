@@ -77,7 +77,12 @@ describe("the canary", () => {
       status: "failed",
       metadata: { note: TOKEN },
       failure: {
-        ...{ failure_kind: "agent_run_error", cause_code: "unknown", server_names: [], stage: "agent", terminal: false, status_code: 502 },
+        failure_kind: "agent_run_error",
+        cause_code: "unknown",
+        server_names: [],
+        stage: "agent",
+        terminal: false,
+        status_code: 502,
         failure_reason: "[redacted] of 1764",
       },
     });
