@@ -16,6 +16,7 @@ export function explanationText(explanation: Explanation): string {
     `asked     task ${task_id.taskset}/${task_id.task_id} of run ${run_id}${again}, attempts: ${attempts.length}, last capture key ${capture_key}`,
     ...(timing?.queued_ms == null ? [] : [`queued    ${duration(timing.queued_ms)} before its last attempt`]),
     ...attempts.flatMap(attemptLines),
+    "",
     `end       ${endingText(explanation)}`,
     ...indented(reasonUnlessTold(explanation)),
     ...(usage === null ? [] : [`usage     ${usage.input_tokens} tokens in, ${usage.output_tokens} out`]),
@@ -40,8 +41,7 @@ function attemptLines(attempt: ExplainedAttempt): string[] {
     `  ${clock(ended_at)}  ended: ${endingText(attempt)}${charged ? "" : ", not charged"}`,
     ...indented(attempt.ending.failure?.failure_reason ?? ""),
     ...(evidence === null ? [`  ${BLANK}  because Codex was not launched`] : [`  ${BLANK}  because ${evidenceText(evidence)}`]),
-    ...gaps.map((gap) => `  ${BLANK}  not observed: ${gapText(gap)}`),
-    "",
+    ...gapLines(gaps).map((line) => `  ${BLANK}  not observed: ${line}`),
   ];
 }
 
@@ -95,9 +95,15 @@ function evidenceText(evidence: Evidence): string {
   ].join("; ");
 }
 
-function gapText({ code, detail }: ObservationGap): string {
-  if (detail === undefined) return code;
-  return `${code}: ${detail.length <= MAX_GAP ? detail : `${detail.slice(0, MAX_GAP)} ...`}`;
+/** Those that say no more than their code share a line. */
+function gapLines(gaps: readonly ObservationGap[]): string[] {
+  const bare = [...new Set(gaps.flatMap(({ code, detail }) => (detail === undefined ? [code] : [])))];
+  const told = gaps.flatMap(({ code, detail }) => (detail === undefined ? [] : [`${code}: ${shortened(detail)}`]));
+  return [...told, ...(bare.length === 0 ? [] : [bare.join(", ")])];
+}
+
+function shortened(detail: string): string {
+  return detail.length <= MAX_GAP ? detail : `${detail.slice(0, MAX_GAP)} ...`;
 }
 
 function artifactText({ path, kind, bytes, source, quarantined }: Artifact): string {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import type { ToolCallRecord } from "../../src/contract/observation.ts";
+import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
+import { explain } from "../../src/rollout/explain.ts";
+import { explanationText } from "../../src/rollout/explain-text.ts";
+import { attemptOf, resultOf } from "../support/result-documents.ts";
+
+const FAILURE: NonNullable<Attempt["failure"]> = {
+  failure_kind: "agent_run_error",
+  cause_code: "mcp_server_auth",
+  server_names: ["office"],
+  stage: "agent",
+  failure_reason: "first line\n\u001b[31msecond\u001b[0m line",
+  terminal: true,
+  status_code: 502,
+};
+const EVIDENCE: NonNullable<Attempt["evidence"]> = {
+  turn_started: true,
+  turn_completed: false,
+  model_answered: true,
+  exit_code: null,
+  signal: "SIGTERM",
+  launch_error: null,
+  stopped: { kind: "wall_clock" },
+  elapsed_ms: 61_000,
+  reconnects: 2,
+  tools_called: {},
+  required_tools: ["finish"],
+  required_tools_missing: ["finish"],
+  cleanup_error: null,
+};
+
+function call(tool_name: string, started_at: string | null, more: Partial<ToolCallRecord> = {}): ToolCallRecord {
+  return {
+    kind: "tool_call",
+    invocation_id: "r1",
+    tool_call_id: tool_name,
+    tool_name,
+    started_at,
+    completed_at: started_at,
+    duration_ms: 1_500,
+    timing_source: "artifact",
+    status: "completed",
+    error_type: null,
+    ...more,
+  };
+}
+
+const failedAttempt = attemptOf(0, {
+  failure: FAILURE,
+  cause_class: "grant",
+  grants: [
+    { name: "office", required: true },
+    { name: "extra", required: false },
+    { name: "crm", required: false },
+  ],
+  observations: {
+    source: "codex",
+    records: [],
+    gaps: [
+      { code: "mcp_server_unavailable", detail: '{"server_name":"extra","phase":"connect","case":"refused","reason":"nobody listens"}' },
+      { code: "tool_grant_skipped", detail: "crm" },
+      { code: "agent_startup_failed", detail: FAILURE.failure_reason },
+      { code: "cached_token_usage_unavailable" },
+    ],
+  },
+});
+const stoppedAttempt = attemptOf(1, {
+  status: "incomplete",
+  incomplete_cause: "wall_clock",
+  cause_class: "limit",
+  evidence: EVIDENCE,
+  grants: [{ name: "office", required: true }],
+  observations: {
+    source: "codex",
+    records: [
+      call("no_time", null, { status: "incomplete", duration_ms: null }),
+      call("second", "2026-11-29T16:00:02.500Z", { server_name: "office", status: "failed", error_type: "tool_error" }),
+      call("first", "2026-11-29T16:00:01.000Z"),
+    ],
+    gaps: [{ code: "submission_late", detail: "finish" }],
+  },
+});
+const RESULT = resultOf("act-1", {
+  status: "incomplete",
+  incomplete_cause: "wall_clock",
+  cause_class: "limit",
+  attempts: [stoppedAttempt, failedAttempt],
+  artifacts: [
+    { path: "quarantine/a.txt", source: "/workspace/a.txt", kind: "submission", bytes: 3, sha256: "0", uri: "dir:x", quarantined: true },
+  ],
+});
+
+it("tells all attempts in order: what became of each server, each call by its time, and the end with its reasons", () => {
+  const { attempts, ending } = explain(RESULT);
+  expect(attempts.map(({ attempt }) => attempt)).toEqual([0, 1]);
+  expect(attempts[0]?.servers).toEqual([
+    { name: "office", required: true, state: "unavailable", detail: null },
+    { name: "extra", required: false, state: "unavailable", detail: "connect, refused, nobody listens" },
+    { name: "crm", required: false, state: "skipped", detail: null },
+  ]);
+  expect(attempts[0]?.gaps).toEqual([{ code: "cached_token_usage_unavailable" }]);
+  expect(attempts[1]?.tool_calls.map(({ tool_name }) => tool_name)).toEqual(["first", "second", "no_time"]);
+  expect(ending).toEqual({ status: "incomplete", incomplete_cause: "wall_clock", cause_class: "limit", failure: null });
+});
+
+it("says it in lines for a person, in which nothing steers the terminal", () => {
+  const text = explanationText(explain(RESULT));
+  expect(text).not.toContain("\u001b");
+  expect(text.split("\n")).toEqual([
+    "act-1: incomplete",
+    "asked     task office/../../x of run run-1, attempts: 2, last capture key r1",
+    "",
+    "attempt 0 (r1)",
+    "  16:00:00.000  started: worker w1, Codex 0.144.4, host",
+    "                server office (required): unavailable",
+    "                server extra (optional): unavailable: connect, refused, nobody listens",
+    "                server crm (optional): skipped",
+    "  16:01:00.000  ended: failed: mcp_server_auth of office (agent_run_error, stage agent, final), class grant",
+    "                | first line",
+    "                | \\u001b[31msecond\\u001b[0m line",
+    "                because Codex was not launched",
+    "                not observed: cached_token_usage_unavailable",
+    "",
+    "attempt 1 (r1-a1)",
+    "  16:00:00.000  started: worker w1, Codex 0.144.4, host",
+    "                server office (required): granted, 1 call",
+    "  16:00:01.000  call   first  1.5 s  completed",
+    "  16:00:02.500  call   second (office)  1.5 s  failed: tool_error",
+    "  at ?          call   no_time  -  incomplete",
+    "  16:01:00.000  ended: incomplete (wall_clock), class limit",
+    "                because a turn started; the model answered; killed by SIGTERM; stopped by wall_clock; 1 min 01 s measured; 2 reconnects; never called: finish",
+    "                not observed: submission_late: finish",
+    "",
+    "end       incomplete (wall_clock), class limit",
+    "artifact  quarantine/a.txt  submission, 3 bytes, from /workspace/a.txt, QUARANTINED: it holds a secret",
+  ]);
+});
+
+it("explains a result of an earlier version and one that was never run", () => {
+  const { grants: _grants, evidence: _evidence, cause_class: _class, incomplete_cause: _cause, ...older } = failedAttempt;
+  const old = { ...RESULT, attempts: [older] } as unknown as ActivationResult;
+  expect(explain(old).attempts[0]?.servers.map(({ name, required }) => [name, required])).toEqual([
+    ["extra", null],
+    ["crm", null],
+    ["office", null],
+  ]);
+  expect(explanationText(explain(old))).toContain("server extra: unavailable");
+  expect(explanationText(explain(resultOf("act-2", { status: "refused", failure: FAILURE })))).toContain("| first line");
+});
