@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** One line of a byte stream, without its newline. */
-export type Line =
+type Line =
   | { kind: "whole"; text: string; bytes: number }
   /** Longer than allowed: its first bytes as text, and how many it had. */
   | { kind: "cut"; head: string; bytes: number };
@@ -23,7 +23,7 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>, maxBytes: nu
  * Splits a byte stream into lines in bounded memory. Works on bytes and decodes whole lines, so a character cut by a
  * chunk's border stays whole. Call `end` once after the last chunk: it returns a last line that had no newline.
  */
-export class LineSplitter {
+class LineSplitter {
   readonly #maxBytes: number;
   /** Beginning of the current line, as far as it came in earlier chunks. */
   #begun = Buffer.allocUnsafe(SMALL);
