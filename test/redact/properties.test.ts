@@ -1,179 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { buildSecretSet, createRedactStream, redactText, type SecretSet } from "../../src/redact/index.ts";
-import { readings } from "./leaks.ts";
+import { describe, it } from "vitest";
+import { createRedactStream, redactText } from "../../src/redact/index.ts";
+import { foreignBytes, harmless, streamed, survivesNoCut, survivesNowhere } from "./redactor-properties.ts";
 
-const PIECE = 8;
-/** More for a long search: REDACT_RUNS=20000 npx vitest run test/redact/properties.test.ts */
+/** Fewer for many searches, e.g. one per hand-made fault; `npm run fuzz` looks longer. */
 const numRuns = Number(process.env["REDACT_RUNS"] ?? 300);
-const letters = fc.constantFrom(...Array.from("abcXYZ0189-_.~+/= \"'\\%\n\t:,é日😀\u007f&<"));
-const arbitraryText = fc.oneof(
-  fc.string({ unit: letters, maxLength: 60 }),
-  fc.string({ unit: "binary", maxLength: 60 }),
-  fc.string({ maxLength: 60 }),
-);
-
-const wellFormed = (text: string): string => Buffer.from(text).toString();
-
-/** What is searched for at all: at least 4 characters are left when escapes are read (see patternsOf). */
-function isLong(value: string): boolean {
-  return wellFormed(value) === value && value.replace(/\\+(?:u\{?[0-9a-f]*\}?|x..)?|%../gis, "").trim().length >= 4;
-}
-
-const secret = fc
-  .oneof(
-    fc.string({ unit: letters, minLength: 4, maxLength: 60 }),
-    fc.string({ unit: "grapheme", minLength: 4, maxLength: 40 }),
-    fc.string({ unit: "binary", minLength: 4, maxLength: 40 }),
-    fc
-      .tuple(fc.string({ unit: letters, minLength: 4, maxLength: 20 }), fc.integer({ min: 1, max: 400 }))
-      .map(([part, times]) => part.repeat(times).slice(0, 8192)),
-  )
-  .filter(isLong);
-
-/** One to five values, some of which begin with the same characters. */
-const secrets = fc
-  .tuple(fc.string({ unit: letters, maxLength: 20 }), fc.array(fc.tuple(fc.boolean(), secret), { minLength: 1, maxLength: 5 }))
-  .map(([shared, values]) => values.map(([shares, value]) => (shares ? shared + value : value)).filter(isLong))
-  .filter((values) => values.length > 0);
-
-const json = (text: string): string => JSON.stringify(text).slice(1, -1);
-const asciiJson =
-  (upper: boolean) =>
-  (text: string): string =>
-    json(text).replace(/[^ -~]|\//g, (unit) => {
-      if (unit === "/") return "\\/";
-      const hex = unit.charCodeAt(0).toString(16).padStart(4, "0");
-      return `\\u${upper ? hex.toUpperCase() : hex}`;
-    });
-/** As Rust's Debug prints a string; what it leaves alone is left alone. */
-const rustDebug = (text: string): string =>
-  text.replace(/["\\']|\p{Cc}|é/gu, (one) => {
-    const short = { '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", "'": "\\'" }[one];
-    return short ?? `\\u{${one.codePointAt(0)!.toString(16)}}`;
-  });
-const percent = (text: string): string => encodeURIComponent(text);
-
-type Embedding = { name: string; embed: (text: string) => string };
-const embedding: fc.Arbitrary<Embedding> = fc
-  .array(
-    fc.constantFrom(["json", json], ["ascii", asciiJson(false)], ["ASCII", asciiJson(true)], ["debug", rustDebug]) as fc.Arbitrary<
-      [string, (text: string) => string]
-    >,
-    { maxLength: 3 },
-  )
-  .chain((escapes) => fc.boolean().map((encoded) => (encoded ? ([["percent", percent], ...escapes] as typeof escapes) : escapes)))
-  .map((escapes) => ({
-    name: escapes.map(([name]) => name).join(" in ") || "as written",
-    embed: (text) => escapes.reduce((inner, [, escape]) => escape(inner), text),
-  }));
-
-/** Pieces of a secret in any reading of `text`, except those that the surroundings hold by themselves. */
-function survivingPieces(text: string, values: readonly string[], surroundings: readonly string[]): string[] {
-  const seen = readings(text.replaceAll("[redacted]", "\u0001\u0002\u0001"));
-  const own = surroundings.flatMap(readings);
-  const pieces = values.flatMap((value) => {
-    const points = Array.from(value);
-    return Array.from({ length: Math.max(0, points.length - PIECE + 1) }, (_, at) => points.slice(at, at + PIECE).join(""));
-  });
-  return [...new Set(pieces)].filter(
-    (piece) => !/^\\*$/.test(piece) && seen.some((reading) => reading.includes(piece)) && !own.some((reading) => reading.includes(piece)),
-  );
-}
-
-async function throughStream(set: SecretSet, bytes: Uint8Array, sizes: readonly number[]): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for (let at = 0, turn = 0; at < bytes.length; turn++) {
-    const size = sizes[turn % sizes.length]!;
-    chunks.push(bytes.subarray(at, at + size));
-    at += size;
-  }
-  return buffer(Readable.from(chunks, { objectMode: false }).pipe(createRedactStream(set)));
-}
-
-const chunkSizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
+const redactor = { redactText, createRedactStream };
 
 describe("for all secrets, embeddings and chunkings", () => {
-  it("no piece of a secret survives, whatever is around it [R12 R13 R16 R18]", () => {
-    fc.assert(
-      fc.property(secrets, arbitraryText, arbitraryText, embedding, fc.nat(), (values, before, after, { embed }, choice) => {
-        const value = values[choice % values.length]!;
-        const shown = redactText(buildSecretSet(values.map((one) => ({ value: one }))), embed(`${before}\n${value}\n${after}`));
-        expect(survivingPieces(shown, [value], [embed(before), embed(after), before, after])).toEqual([]);
-      }),
-      { numRuns },
-    );
-  });
+  it("no piece of a secret survives, whatever is around it [R12 R13 R16 R18]", () => fc.assert(survivesNowhere(redactor), { numRuns }));
 
-  it("no piece of a cut-off secret survives before a proven cut, nor of one in whose middle the window begins [R14 R15]", () => {
-    const cut = fc.constantFrom("marker", "end", "copy", "begin");
-    fc.assert(
-      fc.property(secrets, embedding, fc.nat(), fc.nat(), cut, (values, { embed }, choice, at, kind) => {
-        const value = values[choice % values.length]!;
-        const set = buildSecretSet(values.map((one) => ({ value: one })));
-        const whole = embed(value);
-        const length = 1 + (at % whole.length);
-        const shown = {
-          marker: () => redactText(set, `=${whole.slice(0, length)}... (truncated 7 bytes), and so on`),
-          end: () => redactText(set, `=${whole.slice(0, length)}`, { endsAtCut: true }),
-          copy: () =>
-            redactText(
-              set,
-              `=${embed(
-                Array.from(value)
-                  .slice(0, 1 + (at % Array.from(value).length))
-                  .join(""),
-              )}${whole}=`,
-            ),
-          begin: () => redactText(set, `${whole.slice(length)}=and so on`, { startsMidStream: true }),
-        }[kind]();
-        expect(survivingPieces(shown, [value], [])).toEqual([]);
-      }),
-      { numRuns },
-    );
-  });
+  it("no piece of a cut-off secret survives before a proven cut, nor of one in whose middle the window begins [R14 R15]", () =>
+    fc.assert(survivesNoCut(redactor), { numRuns }));
 
-  it("text without secrets is returned as it is", () => {
-    fc.assert(
-      fc.property(arbitraryText, arbitraryText, (text, more) => {
-        // None of these begins in the text, not even by one character ("=" keeps base64 of them from beginning).
-        const set = buildSecretSet([{ value: "ĀĂĄĆĈĊČĎ" }, { value: "ŐŒŔŖŘŚ" }]);
-        expect(redactText(set, `${text}=... (truncated 3 bytes)${more}`)).toBe(`${text}=... (truncated 3 bytes)${more}`);
-      }),
-      { numRuns },
-    );
-  });
+  it("text without secrets is returned as it is", () => fc.assert(harmless(redactor), { numRuns }));
 
-  it("the stream gives the same as the text, however it is cut into chunks", async () => {
-    const noise = fc.oneof(arbitraryText, fc.constantFrom("... (truncated 12 bytes)", "\\\\", "\\u00", "%25", "%", "\n"));
-    await fc.assert(
-      fc.asyncProperty(
-        secrets,
-        fc.array(fc.tuple(noise, fc.nat(), embedding, fc.nat()), { maxLength: 6 }),
-        chunkSizes,
-        async (values, parts, sizes) => {
-          const set = buildSecretSet([...values, "q7"].map((value) => ({ value })));
-          const piece = (choice: number, length: number): string => wellFormed(values[choice % values.length]!.slice(0, 1 + (length % 80)));
-          const text = wellFormed(parts.map(([around, choice, { embed }, length]) => around + embed(piece(choice, length))).join(""));
-          expect((await throughStream(set, Buffer.from(text), sizes)).toString()).toBe(redactText(set, text));
-        },
-      ),
-      { numRuns },
-    );
-  });
+  it("the stream gives the same as the text, however it is cut into chunks", () => fc.assert(streamed(redactor), { numRuns }));
 
-  it("bytes that are no UTF-8 pass the stream unharmed", async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), chunkSizes, async (bytes, sizes) => {
-        const set = buildSecretSet([{ value: "ĀĂĄĆĈĊČĎ-ŐŒŔŖ" }]);
-        expect(await throughStream(set, bytes, sizes)).toEqual(Buffer.from(bytes));
-        const around = Buffer.concat([bytes, Buffer.from("=ĀĂĄĆĈĊČĎ-ŐŒŔŖ=")]);
-        expect((await throughStream(set, around, sizes)).toString("latin1")).toBe(`${Buffer.from(bytes).toString("latin1")}=[redacted]=`);
-      }),
-      { numRuns },
-    );
-  });
+  it("bytes that are no UTF-8 pass the stream unharmed", () => fc.assert(foreignBytes(redactor), { numRuns }));
 });
