@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { classify, sessionEnd, type ClassifyInput } from "../../src/activation/classify.ts";
+import {
+  cancelledOutcome,
+  classify,
+  handedBackOutcome,
+  outcomeOfStage,
+  sessionEnd,
+  type ClassifyInput,
+  type Outcome,
+} from "../../src/activation/classify.ts";
 import type { Stopped } from "../../src/activation/run-codex.ts";
 import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { verdictOf } from "../../src/codex/verdict.ts";
+import type { Failure } from "../../src/contract/failure.ts";
 import type { SandboxExit } from "../../src/sandbox/types.ts";
 
 interface Seen {
@@ -13,10 +22,12 @@ interface Seen {
   commandRunning?: boolean;
   missing?: string[];
   stderr?: string;
+  stderrTail?: string;
 }
 
 /** What a session comes to of which this was seen. */
-function end({ facts: some = {}, exit = exited(0), stopped = null, commandRunning = false, missing = [], stderr = "" }: Seen): string {
+function outcome(seen: Seen): Outcome {
+  const { facts: some = {}, exit = exited(0), stopped = null, commandRunning = false, missing = [], stderr = "" } = seen;
   const facts: SessionFacts = { ...new Session("key").facts(), turnStarted: true, ...some };
   const verdict = verdictOf(facts, sessionEnd(exit, stopped));
   const input: ClassifyInput = {
@@ -28,10 +39,15 @@ function end({ facts: some = {}, exit = exited(0), stopped = null, commandRunnin
     verdict,
     errorText: "error" in verdict ? verdict.error : "",
     stderr,
-    stderrTail: stderr,
+    stderrTail: seen.stderrTail ?? stderr,
     grantedServers: ["office"],
   };
-  const { status, failure, incomplete_cause, cause_class } = classify(input);
+  return classify(input);
+}
+
+/** The same in one line. */
+function end(seen: Seen): string {
+  const { status, failure, incomplete_cause, cause_class } = outcome(seen);
   const retry = failure === null ? "" : failure.terminal ? " terminal" : " retryable";
   return `${status} ${failure?.cause_code ?? incomplete_cause ?? "-"} ${cause_class ?? "-"}${retry}`;
 }
@@ -70,6 +86,11 @@ describe("whose doing an end is, from what was measured", () => {
       "no event, exit 1",
       { facts: { turnStarted: false, modelAnswered: false }, exit: exited(1) },
       "failed unknown infrastructure retryable",
+    ],
+    [
+      "the limit on the model's output, although no answer was seen",
+      { facts: { errors: ["Incomplete response returned, reason: max_output_tokens"], modelAnswered: null }, exit: exited(1) },
+      "incomplete max_output_tokens limit",
     ],
     ["a kill while a command ran", { facts: answered, exit: killed, commandRunning: true }, "failed killed_by_signal agent terminal"],
     ["a kill while the model was thinking", { facts: answered, exit: killed }, "failed killed_by_signal infrastructure retryable"],
@@ -111,5 +132,112 @@ describe("whose doing an end is, from what was measured", () => {
     ],
   ])("%s", (_name, seen, expected) => {
     expect(end(seen)).toBe(expected);
+  });
+});
+
+const startup = (stderr: string, stderrTail = stderr): Outcome =>
+  outcome({ facts: { turnStarted: false, modelAnswered: false }, exit: exited(1), stderr, stderrTail });
+const serverFailed = (reason: string): string => `Error: thread/start: required MCP servers failed to initialize: office: ${reason}`;
+const HANDSHAKE = "handshaking with MCP server failed: ";
+
+describe("a session that ended before any turn", () => {
+  it.each<[string, string, string]>([
+    ["a server that refuses the credentials", serverFailed(`${HANDSHAKE}Auth required`), "mcp_server_auth grant terminal office"],
+    ["a server that is down", serverFailed(`${HANDSHAKE}connection closed: initialize`), "mcp_server_unreachable grant retryable office"],
+    [
+      "a server's settings that Codex cannot use",
+      serverFailed("Invalid MCP server name 'office'"),
+      "config_invalid infrastructure terminal office",
+    ],
+    ["a configuration that cannot be read", "Error loading config.toml: bad", "config_invalid infrastructure terminal "],
+    ["no Codex", "bwrap: execvp codex: No such file or directory", "binary_missing infrastructure terminal "],
+    ["anything else", "Segmentation fault", "unknown infrastructure retryable "],
+  ])("is told by its cause, and is retried only where that may help: %s [R20 R21]", (_name, stderr, expected) => {
+    const { failure, cause_class } = startup(stderr);
+    expect(failure).toMatchObject({ failure_kind: "agent_run_error", stage: "agent", status_code: 502, failure_reason: stderr });
+    const retry = failure?.terminal === true ? "terminal" : "retryable";
+    expect(`${failure?.cause_code} ${cause_class} ${retry} ${failure?.server_names.join()}`).toBe(expected);
+  });
+
+  it("is shown by the end of stderr, or by how Codex exited when it said nothing", () => {
+    expect(startup("all of it", "its end").failure?.failure_reason).toBe("its end");
+    for (const silent of ["", " \n"])
+      expect(startup(silent).failure?.failure_reason).toBe("Codex exited with code 1 before a turn started");
+  });
+});
+
+describe("what a failure says", () => {
+  const base: Failure = {
+    failure_kind: "agent_run_error",
+    cause_code: "unknown",
+    server_names: [],
+    stage: "agent",
+    failure_reason: "",
+    terminal: false,
+    status_code: 502,
+  };
+
+  it("a sandbox that did not begin failed before the agent, for the reason it gave", () => {
+    expect(outcome({ exit: { started: false, detail: "no namespaces" } }).failure).toEqual({
+      ...base,
+      failure_kind: "transport_local_resource",
+      cause_code: "sandbox_failed",
+      stage: "seed",
+      status_code: 503,
+      failure_reason: "no namespaces",
+    });
+  });
+
+  it("a failed turn is shown by Codex's own words, and names no server", () => {
+    expect(outcome({ facts: failedTurn("no such thing", answered), exit: exited(1) }).failure).toEqual({
+      ...base,
+      cause_code: "turn_failed",
+      failure_reason: "no such thing",
+    });
+  });
+
+  it("a cancel says who and why, as far as they told", () => {
+    const mark = { by: "ann", at: "2027-01-15T08:00:00.000Z", reason: "" };
+    const cancelled = { ...base, failure_kind: "cancelled", cause_code: "cancelled", terminal: true, status_code: 409 };
+    expect(cancelledOutcome(mark).failure).toEqual({ ...cancelled, failure_reason: "cancelled by ann" });
+    expect(cancelledOutcome({ ...mark, reason: "no longer wanted" }).failure).toEqual({
+      ...cancelled,
+      failure_reason: "cancelled by ann: no longer wanted",
+    });
+  });
+
+  it.each<["shutdown" | "lock_lost", string]>([
+    ["shutdown", "the worker was stopped; the activation was handed back"],
+    ["lock_lost", "the worker lost its claim on the activation"],
+  ])("an attempt that was handed back says why, whatever Codex had come to: %s", (kind, reason) => {
+    const handedBack = handedBackOutcome(kind);
+    expect(handedBack).toEqual({
+      status: "failed",
+      failure: { ...base, failure_kind: "shutdown", cause_code: kind, stage: "cleanup", status_code: 503, failure_reason: reason },
+      incomplete_cause: null,
+      cause_class: "infrastructure",
+    });
+    expect(outcome({ facts: { turnCompleted: true, ...answered }, stopped: { kind } })).toEqual(handedBack);
+  });
+
+  it.each<[Partial<Failure>, string]>([
+    [{ failure_kind: "agent_request_failed", cause_code: "codex_version_mismatch" }, "grant"],
+    [{ failure_kind: "agent_run_error", cause_code: "mcp_server_auth" }, "grant"],
+    [{ failure_kind: "agent_run_error", cause_code: "config_invalid" }, "infrastructure"],
+    [{ failure_kind: "transport_local_resource", cause_code: "sandbox_failed" }, "infrastructure"],
+  ])("what failed before the launch is the grant's doing or ours, and said as it was: %j", (some, cause_class) => {
+    const made = { ...base, ...some };
+    expect(outcomeOfStage(made)).toEqual({ status: "failed", failure: made, incomplete_cause: null, cause_class });
+  });
+});
+
+describe("the end of a process, as the verdict wants it", () => {
+  it.each<[SandboxExit, Stopped, object]>([
+    [exited(3), null, { code: 3, signal: null, timedOut: false, idle: false }],
+    [killed, { kind: "wall_clock" }, { code: null, signal: "SIGKILL", timedOut: true, idle: false }],
+    [stoppedByUs, { kind: "idle" }, { code: null, signal: "SIGTERM", timedOut: true, idle: true }],
+    [{ started: false, detail: "x" }, null, { code: null, signal: null, timedOut: false, idle: false }],
+  ])("%j, stopped: %j", (exit, stopped, expected) => {
+    expect(sessionEnd(exit, stopped)).toEqual(expected);
   });
 });

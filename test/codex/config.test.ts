@@ -230,4 +230,15 @@ describe("renderConfig", () => {
   it.each([1e-7, Number.NaN, Number.POSITIVE_INFINITY])("refuses a number it cannot write: %d", (value) => {
     expect(() => renderConfig({ mcp_servers: { a: { tool_timeout_sec: value } } })).toThrow(/mcp_servers\.a\.tool_timeout_sec/);
   });
+
+  it("names the place of what it refuses by its keys, and the top where there are none", () => {
+    expect(() => renderConfig({ a: { "b\u007f": "x" } })).toThrow("cannot carry the value at a (a key of it): ");
+    expect(() => renderConfig({ "b\u007f": "x" })).toThrow("cannot carry the value at the top (a key of it): ");
+    expect(() => renderConfig({ a: { b: null } })).toThrow("cannot carry the value at a.b: ");
+  });
+
+  it("refuses the whole where every value survives and the sum of them does not", () => {
+    // The writer takes a list that begins with a table for a list of tables.
+    expect(() => renderConfig({ list: [{ a: 1 }, 2] })).toThrow("cannot carry the value at the whole: ");
+  });
 });

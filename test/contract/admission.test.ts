@@ -281,6 +281,48 @@ describe("grants", () => {
     expect(told({ tool_grants: [stdio({ env: { "A-B": "x" } })] })).toEqual(["invalid_field tool_grants[0].connection.env"]);
   });
 
+  test.each<[what: string, fields: Json[], messages: string[]]>([
+    ["a second of its name", [mcp("x"), mcp("x")], ['the grant "x" has the same name as tool_grants[0]. Accepted: a name of its own']],
+    [
+      "a check that nobody makes",
+      [{ ...direct(false), preflight: true }],
+      ['only "mcp" grants are checked. Accepted: leave the field out'],
+    ],
+    [
+      "a variable's name",
+      [stdio({ env: { [`A-${"B".repeat(100)}`]: "x" } })],
+      [`"A-${"B".repeat(78)}" is not a variable name. Accepted: [A-Za-z_][A-Za-z0-9_]*`],
+    ],
+    [
+      "a header's name",
+      [mcp("x", {}, { headers: { [`A ${"B".repeat(100)}`]: "x" } })],
+      [`"A ${"B".repeat(78)}" is not an HTTP header name. Accepted: an HTTP token (RFC 9110)`],
+    ],
+    [
+      "a header's value",
+      [mcp("x", {}, { headers: { ["B".repeat(100)]: "\0" } })],
+      ["the value holds a character that HTTP forbids or Codex drops. Accepted: visible ASCII, blanks and tabs"],
+    ],
+    [
+      "a long name of a grant",
+      [mcp(`a.${"b".repeat(100)}`)],
+      [
+        `the grant "a.${"b".repeat(78)}" is required and has a name that Codex cannot use. Accepted: letters, digits, underscore and hyphen ([A-Za-z0-9_-]+), or required: false to have it left out`,
+      ],
+    ],
+  ])("says what is wrong with %s and what would do, and never more than 80 characters of a name [R57]", (_what, grants, messages) => {
+    const found = refusals({ tool_grants: grants });
+    expect(found.map(({ message, accepted }) => `${message}. Accepted: ${accepted}`)).toEqual(messages);
+    for (const { path } of found) expect(path.length).toBeLessThan(125);
+  });
+
+  test("a variable's name that Codex's configuration cannot carry is refused as a name", () => {
+    expect(told({ tool_grants: [stdio({ env: { "A\0": "x" } })] })).toEqual([
+      "invalid_field tool_grants[0].connection.env",
+      "control_character tool_grants[0].connection.env (a name)",
+    ]);
+  });
+
   test("a fault in one grant hides nothing in the others", () => {
     expect(
       told({ tool_grants: [{ type: "mcp" }, mcp("a.b"), mcp("x", {}, { url: "no" }), mcp("x")] }).filter((line) => !line.includes("[0]")),
