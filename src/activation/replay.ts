@@ -26,7 +26,7 @@ export interface Replay {
   differences: Difference[];
 }
 
-export interface Difference {
+interface Difference {
   /** e.g. `observations.records[2].status` */
   path: string;
   recorded: unknown;
