@@ -31,6 +31,37 @@ describe("redactTail", () => {
     }
   });
 
+  const digits = (length: number): string => Array.from({ length }, (_, index) => index % 10).join("");
+
+  it.each([
+    [{}, 1300],
+    [{ maxChars: 400 }, 400],
+  ])(
+    "makes a line of 3,000 characters as long as may be, seven tenths of it head, and says exactly what is missing: %j",
+    (options, length) => {
+      const line = digits(3000);
+      const tail = redactTail(set, line, options);
+      const [, head = "", removed = "", end = ""] = /^(\d+) \[\.\.\. (\d+) characters removed \.\.\.\] (\d+)$/.exec(tail) ?? [];
+      expect(tail).toHaveLength(length);
+      expect([line.startsWith(head), line.endsWith(end), head.length + Number(removed) + end.length]).toEqual([true, true, 3000]);
+      expect(head.length / (head.length + end.length)).toBeCloseTo(0.7, 2);
+      expect(redactTail(set, line.slice(0, length), options)).toBe(line.slice(0, length));
+
+      // What ends where the head does is kept whole; what only begins before that is left out.
+      const before = `${digits(head.length - 10)}FAKE-token-1234`;
+      expect(redactTail(set, before + digits(3000 - head.length), options)).toContain(`${digits(head.length - 10)}[redacted] [...`);
+      const pair = `${digits(head.length - 1)}😀`;
+      expect(redactTail(set, pair + digits(2999 - head.length), options)).toContain(`${digits(head.length - 1)} [...`);
+    },
+  );
+
+  it("keeps a [redacted] or a character that just fits", () => {
+    expect(redactTail(set, "FAKE-token-1234", { maxChars: 10 })).toBe("[redacted]");
+    expect(redactTail(set, "x FAKE-token-1234", { maxChars: 10 })).toBe("[redacted]");
+    expect(redactTail(set, "FAKE-token-1234 x", { maxChars: 11 })).toBe(" x");
+    expect(redactTail(set, "x😀", { maxChars: 2 })).toBe("😀");
+  });
+
   it("shortens a line without cutting what stands where the cut would be", () => {
     for (let shift = 0; shift < 12; shift++) {
       const tail = redactTail(set, "x".repeat(shift) + "FAKE-token-1234😀".repeat(300));

@@ -34,6 +34,29 @@ describe("redactValue", () => {
     expect(JSON.stringify(redactValue(set, named))).toBe('{"__proto__":"[redacted]"}');
   });
 
+  it("leaves a key its name where another one becomes it, and numbers those that become equal", () => {
+    const object = { "FAKE-plain": 1, 'FAKE-a"b\\c d': 2, "[redacted]": 3 };
+    expect(redactValue(set, object)).toEqual({ "[redacted] 2": 1, "[redacted] 3": 2, "[redacted]": 3 });
+    expect(redactValue(set, { "FAKE-plain": 1 })).toEqual({ "[redacted]": 1 });
+  });
+
+  it("looks into plain objects of every origin and leaves other values alone", () => {
+    const bare: unknown = Object.assign(Object.create(null) as object, { a: "FAKE-plain" });
+    expect(redactValue(set, bare)).toEqual({ a: "[redacted]" });
+    const date = new Date(0);
+    const named = new (class {
+      token = "FAKE-plain";
+    })();
+    expect(redactValue(set, { a: undefined, b: "x9", date, named, number: 1, yes: true })).toEqual({
+      a: undefined,
+      b: "[redacted]",
+      date,
+      named: { token: "FAKE-plain" },
+      number: 1,
+      yes: true,
+    });
+  });
+
   it("gives back the very value when there is nothing to hide", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
