@@ -24,3 +24,13 @@ it("what is no error becomes one, and a cause that is none is dropped", () => {
   expect(redactError(set, `thrown ${VALUE}`)).toMatchObject({ message: "thrown [redacted]" });
   expect(redactError(set, new Error("x", { cause: { token: VALUE } })).cause).toBeUndefined();
 });
+
+it("of a long chain of causes, or one that goes round, the first five are kept and redacted", () => {
+  const chain = Array.from({ length: 7 }, () => new Error(`x ${VALUE}`));
+  for (const [index, one] of chain.entries()) one.cause = chain[(index + 1) % chain.length];
+  const kept: Error[] = [];
+  for (let one: unknown = redactError(set, chain[0]); one instanceof Error && kept.length < 9; one = one.cause) kept.push(one);
+  expect(kept.map(({ message }) => message)).toEqual(Array.from({ length: 5 }, () => "x [redacted]"));
+  expect(kept).toEqual(chain.slice(0, 5));
+  expect(chain[4]).not.toHaveProperty("cause");
+});
