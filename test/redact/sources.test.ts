@@ -14,6 +14,25 @@ describe("what is secret", () => {
     for (const word of ["hunter2", "FAKE-1", "123456", "/9j4AAQSkZJRgABAQ", "correct horse"]) expect(isPlainWord(word), word).toBe(false);
   });
 
+  it.each([
+    ["words", "TRUE  yes | no |enable|enabled|disable|disabled|oauth|oauth2|jwt|mcp", "xtrue|truex|true false|oauth3|enabledd"],
+    ["numbers", "0|7|65535|12345", "123456|1a|a1|x12345|12345x|ab|-1"],
+    [
+      "locales",
+      "C|POSIX|en_US|fil_PH|C.UTF-8|de_DE.ISO-8859-15@euro|ca_ES@valencia",
+      "xC|Cx|C.|C.é|C@|C@é|C.UTF 8|e_US|abcd_US|EN_US|en_us|en_U|en_USA",
+    ],
+    [
+      "paths of the sandbox",
+      "/tmp|/tmp/|/usr/local/bin:/usr/bin:/bin|/opt/a.b+c@d-e_1/f|/home/agent/.codex:|/workspace/x",
+      "x/tmp|tmp|/tmpx|/other/tmp|/tmp/a b|/tmp/é|/tmp:x|/tmp x|/|/9j4/tmp|/tmp/a/tmp=b",
+    ],
+  ])("tells plain words from values: %s", (_what, plain, telling) => {
+    const wrong = (of: string, expected: boolean): string[] => of.split(/\||  /).filter((one) => isPlainWord(one) !== expected);
+    expect(wrong(plain, true)).toEqual([]);
+    expect(wrong(telling, false)).toEqual([]);
+  });
+
   it("takes variables by their mark, else by their name unless the value is a plain word", () => {
     const env = {
       API_KEY: "FAKE-1",
@@ -30,6 +49,13 @@ describe("what is secret", () => {
     const url = "https://joe:p%40ss-w0rd@host:1/mcp?key=FAKE%20k1&mode=true#access_token=FAKE-a2";
     expect(values(secretsOfUrl(url)).toSorted()).toEqual(["FAKE k1", "FAKE-a2", "joe", "joe:p@ss-w0rd", "p@ss-w0rd"]);
     expect(secretsOfUrl("not a url")).toEqual([]);
+    expect(secretsOfUrl("http://host/mcp")).toEqual([]);
+    expect(secretsOfUrl("http://joe@host/mcp?k=FAKE-q#access_token=FAKE-a2")).toEqual([
+      { value: "joe" },
+      { name: "k", value: "FAKE-q" },
+      { name: "access_token", value: "FAKE-a2" },
+    ]);
+    expect(values(secretsOfUrl("http://basic:FAKE%zz@host"))).toEqual(["FAKE%zz", "basic:FAKE%zz"]);
     expect(redactText(buildSecretSet(secretsOfUrl(url)), `cannot reach ${url}`)).toBe(
       "cannot reach https://[redacted]@host:1/mcp?key=[redacted]&mode=true#access_token=[redacted]",
     );
