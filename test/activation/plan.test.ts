@@ -43,7 +43,9 @@ describe("planServers", () => {
   });
 
   it.each([httpGrant("a.b", URL), direct("web", true)])("never goes on without a required grant [R25 R27]", (grant) => {
-    expect(() => planServers([grant], NO_TIMEOUTS, VERSION)).toThrow(expect.objectContaining({ code: "config_invalid" }));
+    expect(() => planServers([grant], NO_TIMEOUTS, VERSION)).toThrow(
+      expect.objectContaining({ code: "config_invalid", message: `The required grant "${grant.name}" is not one that Codex can use.` }),
+    );
   });
 
   it("runs names that make Codex alter its tool names, and records them [B4]", () => {

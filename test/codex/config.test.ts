@@ -83,15 +83,25 @@ describe("codexConfig", () => {
     });
   });
 
+  it("joins no instructions that say nothing", () => {
+    const input = [
+      { role: "developer" as const, content: "leading" },
+      { role: "user" as const, content: "hello" },
+    ];
+    expect(codexConfig(configInput({ input, instructions: "" }, { systemPrompt: "" }))).toMatchObject({
+      developer_instructions: "leading",
+    });
+  });
+
   it("names a model when a model server is set, since Codex's own default has other tools", () => {
     expect(codexConfig(configInput({ model: { base_url: "http://127.0.0.1:1/v1" } }))).toMatchObject({ model: "gym-policy-model" });
     expect(codexConfig(configInput())).not.toHaveProperty("model");
   });
 
   it("gives the task's own variables to its commands whatever their names, and no other", () => {
-    const env = { HF_TOKEN: { value: "a", secret: true }, OPENAI_ORG: "b", COLOR: "c" };
+    const env = { HF_TOKEN: { value: "a", secret: true }, OPENAI_ORG: "b", COLOR: "c", NO_OPENAI_ORG: "d" };
     const { shell_environment_policy: policy } = codexConfig(configInput({ sandbox: { env } }));
-    expect(policy).toMatchObject({ set: { HF_TOKEN: "a", OPENAI_ORG: "b" } });
+    expect((policy as { set: unknown }).set).toEqual({ HF_TOKEN: "a", OPENAI_ORG: "b" }); // Codex hides no other
   });
 });
 

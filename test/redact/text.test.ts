@@ -191,6 +191,17 @@ describe("several values", () => {
     expect(redactText(emptySecretSet, "FAKE-token-123")).toBe("FAKE-token-123");
   });
 
+  it("counts the bytes of every character before a secret rightly", () => {
+    for (const first of ["\u007f", "\u0080", "\u07ff", "\u0800", "\uffff", "\u{10000}", "\u{10ffff}"]) {
+      expect(redact(["FAKE-token-123"], `${first.repeat(9)}FAKE-token-123${first}.`)).toBe(`${first.repeat(9)}[redacted]${first}.`);
+    }
+  });
+
+  it("takes a whole window for a piece of a value only where the window's end is a cut", () => {
+    expect(redact(["=======FAKE-token========"], "oken", { startsMidStream: true })).toBe("oken");
+    expect(redact(["=======FAKE-token========"], "oken", { startsMidStream: true, endsAtCut: true })).toBe("[redacted]");
+  });
+
   it("keeps lone surrogates beside a secret as they are", () => {
     expect(redact(["FAKE-token-123"], "\ud800é FAKE-token-123 \udc00😀")).toBe("\ud800é [redacted] \udc00😀");
   });
