@@ -13,9 +13,27 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     allowOnly: false,
     projects: [
-      { test: { ...shared, name: "tests", include: ["test/**/*.test.ts"], exclude: ["test/**/*.slow.test.ts"], maxWorkers: 2 } },
+      {
+        test: {
+          ...shared,
+          name: "tests",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.slow.test.ts"],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
       // Mostly waiting (time-outs of the real Codex): four at once, on one Node version only.
-      { test: { ...shared, name: "slow", include: ["test/**/*.slow.test.ts"], maxWorkers: 4, testTimeout: 120_000 } },
+      {
+        test: {
+          ...shared,
+          name: "slow",
+          include: ["test/**/*.slow.test.ts"],
+          maxWorkers: 4,
+          testTimeout: 120_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 });
