@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { buildSecretSet, createRedactStream, findSecrets } from "../../src/redact/index.ts";
+import { buildSecretSet, createRedactStream, findSecrets, holdsSecret } from "../../src/redact/index.ts";
 
 const long = "L0ng".repeat(2048);
 const set = buildSecretSet([{ value: "FAKE-token-é-1234" }, { value: long }]);
@@ -32,6 +32,31 @@ describe("createRedactStream", () => {
   it("hides what had begun when the end is a cut", async () => {
     const shown = await buffer(Readable.from([Buffer.from("it is FA")]).pipe(createRedactStream(set, { endsAtCut: true })));
     expect(shown.toString()).toBe("it is [redacted]");
+  });
+
+  it("leaves short values alone in lines of JSON only", async () => {
+    const short = buildSecretSet([{ value: "x9" }, { value: "FAKE-token" }]);
+    const shown = (options: object): Promise<string> =>
+      buffer(Readable.from([Buffer.from('{"x9":"FAKE-token"}')]).pipe(createRedactStream(short, options))).then(String);
+    expect(await shown({})).toBe('{"[redacted]":"[redacted]"}');
+    expect(await shown({ structured: true })).toBe('{"x9":"[redacted]"}');
+  });
+
+  it("takes text in its encoding", async () => {
+    const stream = createRedactStream(set);
+    stream.write("a FAKE-token-é-1234 b ");
+    stream.end(Buffer.from("FAKE-token-é-1234 c").toString("hex"), "hex");
+    expect((await buffer(stream)).toString()).toBe("a [redacted] b [redacted] c");
+  });
+
+  it("writes one replacement for values that overlap over writes, and passes on what is between and behind", async () => {
+    const two = buildSecretSet([{ value: "abcdefgh" }, { value: "efghijklmnopqrst" }]);
+    const text = "1 abcdefghijklmnopqrst 2 abcdefgh 3 efghijklmnopqrst4abcdefghabcdefgh5";
+    for (const size of [1, 3, 11, 100]) {
+      const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, at) => Buffer.from(text.slice(at * size, (at + 1) * size)));
+      const shown = await buffer(Readable.from(chunks).pipe(createRedactStream(two)));
+      expect(shown.toString()).toBe("1 [redacted] 2 [redacted] 3 [redacted]4[redacted][redacted]5");
+    }
   });
 
   it("holds little back, whatever comes", async () => {
@@ -74,6 +99,20 @@ describe("findSecrets", () => {
   it("does not count cut-off copies and ordinary content", async () => {
     expect(await count(`FAKE-token-é-123... (truncated 1 bytes) ${long.slice(1)}`)).toBe(0);
     expect(await findSecrets(buildSecretSet([{ value: "x9" }])).scan(Readable.from([Buffer.from("x9")]))).toBe(0);
+  });
+
+  it("tells whether a text holds a whole form, as a scan does", () => {
+    expect(["say FAKE-token-é-1234", "FAKE-token-\\u00e9-1234."].every((text) => holdsSecret(set, text))).toBe(true);
+    expect(["", "FAKE-token-é-123", long.slice(1), "all is well"].some((text) => holdsSecret(set, text))).toBe(false);
+  });
+
+  it("counts hits that lie side by side, far apart, and at either end", async () => {
+    const value = "FAKE-token-é-1234";
+    for (const size of [1, 7, 1000]) {
+      expect(await count(value.repeat(3), size)).toBe(3);
+      expect(await count(`${value}${" ".repeat(500)}${value}.\n${value}`, size)).toBe(3);
+      expect(await count("", size)).toBe(0);
+    }
   });
 
   it("rejects with the stream's error", async () => {
