@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { buildSecretSet, createRedactStream, findSecrets, holdsSecret } from "../../src/redact/index.ts";
+import { buildSecretSet, createRedactStream, findSecrets, holdsSecret, redactText } from "../../src/redact/index.ts";
 
 const long = "L0ng".repeat(2048);
 const set = buildSecretSet([{ value: "FAKE-token-é-1234" }, { value: long }]);
@@ -59,6 +59,18 @@ describe("createRedactStream", () => {
     }
   });
 
+  it("writes one replacement for a chain of values, each overlapping the next, although its beginning is long written", async () => {
+    const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const chained = buildSecretSet(Array.from({ length: 12 }, (_, at) => ({ value: letters.slice(at * 4, at * 4 + 8) })));
+    const text = `1 ${letters} 2 ${letters.slice(0, 30)}, 3`;
+    for (const size of [1, 5, 1000]) {
+      const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, at) => Buffer.from(text.slice(at * size, (at + 1) * size)));
+      const shown = await buffer(Readable.from(chunks).pipe(createRedactStream(chained)));
+      expect(shown.toString()).toBe(redactText(chained, text));
+      expect(shown.toString()).toMatch(/^1 \[redacted\] 2 \[redacted\]\w*, 3$/);
+    }
+  });
+
   it("holds little back, whatever comes", async () => {
     for (const unit of ["L0n", "\\", "%25", "F", "... (truncated 1", "FAKE-tok", "x9".repeat(99)]) {
       const stream = createRedactStream(set);
@@ -104,6 +116,16 @@ describe("findSecrets", () => {
   it("tells whether a text holds a whole form, as a scan does", () => {
     expect(["say FAKE-token-é-1234", "FAKE-token-\\u00e9-1234."].every((text) => holdsSecret(set, text))).toBe(true);
     expect(["", "FAKE-token-é-123", long.slice(1), "all is well"].some((text) => holdsSecret(set, text))).toBe(false);
+  });
+
+  it("counts escaped forms, also those that the end completes", async () => {
+    const percent = buildSecretSet([{ value: "FAKE-token%" }]);
+    const text = "FAKE-token%25 FAKE\\u002dtoken\\u0025 FAKE-token%25";
+    for (const size of [1, 2, 3, 50]) {
+      const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, at) => Buffer.from(text.slice(at * size, (at + 1) * size)));
+      expect(await findSecrets(percent).scan(Readable.from(chunks))).toBe(3);
+    }
+    expect(holdsSecret(percent, "FAKE-token%25")).toBe(true);
   });
 
   it("counts hits that lie side by side, far apart, and at either end", async () => {
