@@ -35,6 +35,7 @@ describe("a character that was cut", () => {
     ]) {
       expect(await redacted(value, other)).toBe(other);
     }
+    expect(await redacted(value, `=TOKEN-\uffee${MARKER}`)).toBe(`=TOKEN-\uffee${MARKER}`);
     expect(await redacted(value, "=TOKEN-\ufffd... (", true)).toBe("=TOKEN-\ufffd... (");
   });
 });
