@@ -63,14 +63,16 @@ describe("the canonical reading", () => {
         "\\ud83d\\n": "\ufffd\n",
         "\\ud83d\\u0041 \\ud83d\\ue000": "\ufffdA \ufffd\ue000",
         "\\ude00": "\ufffd",
+        "\\udc00\\udc00": "\ufffd\ufffd",
       },
     ],
-    ["hex bytes", { "\\x41\\xc3\\xA9": "Aé", "\\xg1 \\x1g \\x4": "xg1 x1g x4" }],
+    ["hex bytes", { "\\x41\\xc3\\xA9": "Aé", "\\x0a\\x40": "\n@", "\\x4@ \\x4` \\x4:": "x4@ x4` x4:", "\\xg1 \\x1g \\x4": "xg1 x1g x4" }],
     [
       "percent escapes",
       {
         "%41%c3%A9": "Aé",
         "%2541 %252541": "A A",
+        "%250a%2540 %4@": "\n@ %4@",
         [`%${"25".repeat(4)}41`]: "A",
         [`%${"25".repeat(5)}41`]: "%41",
         "%zz %4z %4": "%zz %4z %4",
