@@ -65,7 +65,7 @@ async function fuzz({ seconds, seed, only, path, plant }: Flags): Promise<number
       if (!run.failed) continue;
       faults++;
       const planted = plant === undefined ? "" : ` --plant ${plant}`;
-      console.log(`fuzz: FAULT in ${name}\n${fc.defaultReportMessage(run) ?? ""}`);
+      console.log(`fuzz: FAULT in ${name}\n${fc.defaultReportMessage(run) ?? ""}\n${String(run.errorInstance)}`);
       console.log(
         `fuzz: again with: npm run fuzz -- --seconds 0 --only ${name} --seed ${roundSeed} --path ${run.counterexamplePath}${planted}`,
       );

@@ -31,7 +31,8 @@ const filesOf = (/** @type {string} */ name) => {
 async function scoreOf(mutate) {
   const name = mutate.replaceAll(/[/:]/g, "_");
   const started = Date.now();
-  const mutants = await new Stryker({
+  /** @type {Record<string, unknown>} */
+  const options = {
     mutate: [mutate],
     testRunner: "vitest",
     vitest: { configFile: "test/mutation/vitest.config.ts" },
@@ -45,7 +46,8 @@ async function scoreOf(mutate) {
     timeoutMS: 10_000,
     logLevel: "warn",
     allowConsoleColors: false,
-  }).runMutationTest();
+  };
+  const mutants = await new Stryker(options).runMutationTest();
   const killed = mutants.filter(({ status }) => status === "Killed" || status === "Timeout").length;
   const survivors = mutants.filter(({ status }) => status === "Survived" || status === "NoCoverage");
   for (const { location, status, mutatorName, replacement } of survivors) {

@@ -12,7 +12,7 @@ const MAX_RUN = 64;
 /** How often a percent sign may be percent-encoded again: `%2525...41`. */
 const MAX_PERCENT_LEVELS = 4;
 
-const MARKER_HEAD = Buffer.from("... (truncated ");
+export const MARKER_HEAD = Buffer.from("... (truncated ");
 const MARKER_TAIL = Buffer.from(" bytes)");
 
 /** What a backslash makes of the next byte: JSON's and Rust's short escapes, and quotes and slash, which stay themselves. */
@@ -51,6 +51,10 @@ export function readCutMarker(buf: Uint8Array, from: number, end: number): numbe
   return at;
 }
 
+export function beginsEscape(byte: number): boolean {
+  return byte === BACKSLASH || byte === PERCENT;
+}
+
 /** Reads what stands at a backslash or a percent sign. The results of the last `read` are its public fields. */
 export class EscapeReader {
   /** The canonical bytes; only the first `count` are meant. */
@@ -58,6 +62,11 @@ export class EscapeReader {
   count = 0;
   /** Where the escape begins in the input; a run of backslashes before an ordinary character is not part of it. */
   start = 0;
+  /**
+   * Where a cut stands right behind a `%` that was read from `%25`, or behind it and a hex digit: then it may as well be
+   * the beginning of a byte that was percent-encoded twice. 0 otherwise.
+   */
+  maybeCutAt = 0;
 
   readonly #endsAtCut: boolean;
   #end = 0;
@@ -76,23 +85,27 @@ export class EscapeReader {
   read(buf: Uint8Array, from: number, end: number, final: boolean): number {
     this.count = 0;
     this.start = from;
+    this.maybeCutAt = 0;
     this.#end = end;
     this.#final = final;
     let at = from;
-    let percent = 0;
-    while (at < end && at - from < MAX_RUN) {
-      if (buf[at] === BACKSLASH) {
-        at++;
-        continue;
-      }
-      if (buf[at] !== PERCENT) break;
-      percent = this.#percent(buf, at);
-      if (percent <= 0 || this.#percentByte !== BACKSLASH) break;
-      at = percent;
+    for (;;) {
+      while (at < end && at - from < MAX_RUN && buf[at] === BACKSLASH) at++;
+      if (at === end) return final ? end : -1;
+      if (at - from >= MAX_RUN) return at;
+      const next = this.#readUnit(buf, at);
+      const isBackslash = next !== -1 && this.count === 1 && this.bytes[0] === BACKSLASH;
+      if (!isBackslash) return next;
+      // One more backslash of the run: `%5cn`, `\u005cu0041`.
+      this.count = 0;
+      this.start = from;
+      at = next;
     }
-    if (at === end) return final ? end : -1;
-    if (at - from >= MAX_RUN) return at;
-    if (buf[at] === PERCENT) return this.#readPercent(buf, at, percent);
+  }
+
+  /** Reads what a backslash escapes, or a percent escape. */
+  #readUnit(buf: Uint8Array, at: number): number {
+    if (buf[at] === PERCENT) return this.#readPercent(buf, at);
     const short = SHORT_ESCAPES.get(buf[at]!);
     if (short !== undefined) return this.#emit(short, at + 1);
     if (buf[at] === 0x75) return this.#readUnicode(buf, at);
@@ -128,14 +141,19 @@ export class EscapeReader {
     const missing = [digits, digits + 1].find((index) => index >= this.#end || hexDigit(buf[index]) < 0);
     if (missing !== undefined) return -missing - 1;
     this.#percentByte = (hexDigit(buf[digits]) << 4) | hexDigit(buf[digits + 1]);
-    const couldNest = this.#percentByte === PERCENT && digits + 4 > this.#end && !this.#final;
-    return couldNest ? -this.#end - 1 : digits + 2;
+    return digits + 2;
   }
 
-  #readPercent(buf: Uint8Array, at: number, percent: number): number {
+  #readPercent(buf: Uint8Array, at: number): number {
     this.start = at;
-    if (percent > 0) return this.#emit(this.#percentByte, percent);
-    return this.#brokenOff(buf, -percent - 1, () => this.#emit(PERCENT, at + 1));
+    const next = this.#percent(buf, at);
+    if (next < 0) return this.#brokenOff(buf, -next - 1, () => this.#emit(PERCENT, at + 1));
+    if (this.#percentByte === PERCENT) {
+      const cut = this.#brokenOff(buf, hexDigit(buf[next]) < 0 ? next : next + 1, () => 0);
+      if (cut === -1) return -1;
+      this.maybeCutAt = cut;
+    }
+    return this.#emit(this.#percentByte, next);
   }
 
   #readHexByte(buf: Uint8Array, at: number): number {
@@ -157,15 +175,7 @@ export class EscapeReader {
     if (!complete) return this.#brokenOff(buf, next, () => at);
     if (braces) next++;
     if (point >= 0xd800 && point < 0xdc00) return this.#readLowSurrogate(buf, next, point);
-    if (point === BACKSLASH) return this.#afterEscapedBackslash(buf, next);
     return this.#emitPoint(point, next);
-  }
-
-  /** `\u005c` is one more backslash of the run: dropped, and what follows it may be a short escape. */
-  #afterEscapedBackslash(buf: Uint8Array, at: number): number {
-    if (at === this.#end) return this.#final ? at : -1;
-    const short = SHORT_ESCAPES.get(buf[at]!);
-    return short === undefined ? at : this.#emit(short, at + 1);
   }
 
   #readLowSurrogate(buf: Uint8Array, from: number, high: number): number {
@@ -204,7 +214,7 @@ export function canonicalise(
   let at = 0;
   while (at < utf8.length && count < limit) {
     const byte = utf8[at]!;
-    if (byte !== BACKSLASH && byte !== PERCENT) {
+    if (!beginsEscape(byte)) {
       bytes[count] = byte;
       ends[count++] = ++at;
       continue;

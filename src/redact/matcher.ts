@@ -129,7 +129,8 @@ export class Matcher {
   }
 
   #takeEscape(at: number, next: number, base: number): void {
-    const { count, bytes, start } = this.#escapes;
+    const { count, bytes, start, maybeCutAt } = this.#escapes;
+    if (maybeCutAt > 0) this.#cut(base + maybeCutAt);
     if (count === 0) {
       this.#dropped += next - at;
       if (this.#dropped > MAX_DROPPED) this.#state = 0;

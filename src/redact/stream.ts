@@ -27,9 +27,8 @@ class RedactStream extends Transform {
     this.#matcher = new Matcher(structured ? set.structured : set.text, { endsAtCut });
   }
 
-  override _transform(chunk: Buffer | string, encoding: BufferEncoding, done: TransformCallback): void {
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk;
-    this.#pending = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.#matcher.advance(this.#pending, this.#base, false);
     this.#release(this.#matcher.held);
     done();

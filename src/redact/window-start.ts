@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Automaton } from "./automaton.ts";
-import { canonicalise, readCutMarker } from "./canonical.ts";
+import { beginsEscape, canonicalise, EscapeReader, MARKER_HEAD, readCutMarker } from "./canonical.ts";
 
 /**
  * What may be left of an escape or a character that the beginning of the window cut: `0e9`, `{1f600}`, `n`, bytes; or
@@ -18,6 +18,18 @@ const MIN_AFTER_CUT_ESCAPE = 4;
  * it, or when it is as long as a prefix that is replaced anywhere.
  */
 export function endOfBegunForm(automaton: Automaton, window: Buffer, endsAtCut: boolean): number {
+  const marker = findCutMarker(window);
+  const upToMarker = marker === -1 ? 0 : longestBegun(automaton, window.subarray(0, marker), true);
+  return Math.max(upToMarker, longestBegun(automaton, window, endsAtCut));
+}
+
+function findCutMarker(window: Buffer): number {
+  let at = window.indexOf(MARKER_HEAD);
+  while (at !== -1 && readCutMarker(window, at, window.length) <= 0) at = window.indexOf(MARKER_HEAD, at + 1);
+  return at;
+}
+
+function longestBegun(automaton: Automaton, window: Buffer, endsAtCut: boolean): number {
   let longest = 0;
   for (let skipped = 0; skipped <= Math.min(MAX_CUT_ESCAPE, window.length); skipped++) {
     if (skipped > 0 && !CUT_ESCAPE.test(window.toString("latin1", 0, skipped))) continue;
@@ -37,7 +49,6 @@ function longestPiece(
 ): number {
   if (text.bytes.length === 0) return 0;
   const borders = bordersOf(text.bytes);
-  const isCut = (end: number): boolean => (end === window.length ? endsAtCut : readCutMarker(window, end, window.length) > 0);
   let longest = 0;
   for (const { bytes, acceptFrom, endFrom } of patterns) {
     // Knuth-Morris-Pratt with the roles exchanged: which beginnings of the window occur in the form, and at its end.
@@ -49,10 +60,35 @@ function longestPiece(
       if (text.bytes[matched] === byte) matched++;
       most = Math.max(most, matched);
     }
-    const pieces = [matched >= endFrom ? matched : 0, most > 0 && (most >= acceptFrom || isCut(text.ends[most - 1]!)) ? most : 0];
-    longest = Math.max(longest, ...pieces.filter((piece) => piece >= atLeast));
+    if (matched >= endFrom && matched >= atLeast) longest = Math.max(longest, text.ends[matched - 1]!);
+    if (most < Math.max(atLeast, 1)) continue;
+    const end = text.ends[most - 1]!;
+    if (most >= acceptFrom) longest = Math.max(longest, end);
+    if (endsAtCut && isLeftByCut(window, end)) longest = window.length;
   }
-  return longest === 0 ? 0 : text.ends[longest - 1]!;
+  return longest;
+}
+
+/** Whether everything from `from` on is what the cut at the window's end left of an escape or a character. */
+function isLeftByCut(window: Uint8Array, from: number): boolean {
+  const escapes = new EscapeReader(true);
+  let at = from;
+  while (at < window.length) {
+    if (isReplacementCharacter(window, at)) {
+      at += 3;
+      continue;
+    }
+    if (!beginsEscape(window[at]!)) return false;
+    const next = escapes.read(window, at, window.length, true);
+    if (escapes.count > 0) return escapes.maybeCutAt > 0;
+    at = next;
+  }
+  return true;
+}
+
+/** U+FFFD in UTF-8: what decoders make of a character that was cut. */
+function isReplacementCharacter(buf: Uint8Array, at: number): boolean {
+  return buf[at] === 0xef && buf[at + 1] === 0xbf && buf[at + 2] === 0xbd;
 }
 
 /** For each prefix of `bytes`, the length of its longest proper prefix that is also its suffix. */

@@ -83,7 +83,13 @@ describe("the canonical reading", () => {
     ],
     [
       "escaped escape signs",
-      { "%5cn %5Cu0041 %255cn \\%5cn": "\n A \n \n", "\\u005cn \\u{5c}q \\u005c": "\n q ", "\\%41 \\%4": "A %4", "%5c%41": "A" },
+      {
+        "%5cn %5Cu0041 %255cn \\%5cn": "\n A \n \n",
+        "\\u005cn \\u{5c}q \\u005c": "\n q ",
+        '\\u005cu0041 \\u{5c}u{e9} \\x5cu0041 \\u005c\\u005C\\"': 'A é A "',
+        "\\%41 \\%4": "A %4",
+        "%5c%41": "A",
+      },
     ],
   ])("undoes %s", (_what, readings) => {
     for (const [text, expected] of Object.entries(readings)) expect(read(text), text).toBe(expected);
@@ -111,6 +117,21 @@ describe("the canonical reading", () => {
   });
 });
 
+describe("a percent sign that a cut may have left of a byte that is percent-encoded twice", () => {
+  const maybeCut = (text: string, endsAtCut: boolean): number => {
+    const reader = new EscapeReader(endsAtCut);
+    reader.read(Buffer.from(text), 0, Buffer.byteLength(text), true);
+    expect(Buffer.from(reader.bytes.subarray(0, reader.count)).toString(), text).toBe("%");
+    return reader.maybeCutAt;
+  };
+
+  it("is told with the place of the cut, wherever it is one", () => {
+    expect(["%25", "%25C", "%2525", "%2525c"].map((text) => maybeCut(text, true))).toEqual([3, 4, 5, 6]);
+    expect(["%25", "%25C", "%2525"].map((text) => maybeCut(text + MARKER, false))).toEqual([3, 4, 5]);
+    expect(["%25", "%25C", "%25 ", "%25.", "%25z", "%25C... (", "%25zz"].map((text) => maybeCut(text, false))).toEqual(Array(7).fill(0));
+  });
+});
+
 describe("an escape of which more may come", () => {
   const next = (text: string, final: boolean): number => new EscapeReader(false).read(Buffer.from(text), 0, Buffer.byteLength(text), final);
 
@@ -130,6 +151,10 @@ describe("an escape of which more may come", () => {
       "%4",
       "%25",
       "%254",
+      "%25... (trunc",
+      "%25C... (",
+      "\\x5",
+      "\\u005cu00",
     ]) {
       expect(next(begun, false), begun).toBe(-1);
       expect(next(begun, true), begun).toBeGreaterThan(0);
@@ -149,6 +174,7 @@ describe("an escape of which more may come", () => {
       "\\x41": 4,
       "%41": 3,
       "%2541": 5,
+      "%25z": 3,
       "\\q": 1,
     };
     for (const [text, end] of Object.entries(complete)) expect(next(text, false), text).toBe(end);

@@ -40,6 +40,22 @@ describe("a character that was cut", () => {
   });
 });
 
+describe("a byte that is percent-encoded twice and cut", () => {
+  it("belongs to the copy before it, whichever of its characters is the last [R14]", async () => {
+    for (const left of ["%", "%2", "%25", "%25C", "%25C3", "%25C3%", "%25C3%25", "%25C3%25A"]) {
+      expect(await redacted("FAKE-tok-é-1234567890", `=FAKE-tok-${left}${MARKER}`), left).toBe(`=[redacted]${MARKER}`);
+      expect(await redacted("FAKE-tok-é-1234567890", `=FAKE-tok-${left}`, true), left).toBe("=[redacted]");
+    }
+  });
+
+  it("may also be a percent sign of the value", async () => {
+    for (const left of ["%25", "%25z", "%25zo"]) {
+      expect(await redacted("%zoo-token-1234567", `=${left}${MARKER}`), left).toBe(`=[redacted]${MARKER}`);
+    }
+    expect(await redacted("FAKE-tok-é-1234567890", `=FAKE-tok-%25C.`)).toBe("=FAKE-tok-%25C.");
+  });
+});
+
 describe("what stands between the bytes of a value", () => {
   it("may be 1,024 escape signs and no more", async () => {
     const apart = (count: number): string => `=FAKE-to${"\\".repeat(count)}ken-1234=`;

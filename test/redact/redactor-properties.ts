@@ -60,6 +60,10 @@ const rustDebug = (text: string): string =>
     return short ?? `\\u{${one.codePointAt(0)!.toString(16)}}`;
   });
 const percent = (text: string): string => encodeURIComponent(text);
+const encodings: [string, (text: string) => string][] = [
+  ["percent", percent],
+  ["percent", percent],
+];
 
 type Embedding = { name: string; embed: (text: string) => string };
 const embedding: fc.Arbitrary<Embedding> = fc
@@ -69,7 +73,7 @@ const embedding: fc.Arbitrary<Embedding> = fc
     >,
     { maxLength: 3 },
   )
-  .chain((escapes) => fc.boolean().map((encoded) => (encoded ? ([["percent", percent], ...escapes] as typeof escapes) : escapes)))
+  .chain((escapes) => fc.nat(2).map((times) => [...encodings.slice(0, times), ...escapes]))
   .map((escapes) => ({
     name: escapes.map(([name]) => name).join(" in ") || "as written",
     embed: (text) => escapes.reduce((inner, [, escape]) => escape(inner), text),
@@ -105,7 +109,7 @@ async function throughStream(
 
 const none = (pieces: readonly string[]): void => deepStrictEqual(pieces, []);
 
-const cut = fc.constantFrom("marker", "end", "copy", "begin");
+const cut = fc.constantFrom("marker", "end", "copy", "begin", "middle", "window");
 const noise = fc.oneof(arbitraryText, fc.constantFrom("... (truncated 12 bytes)", "\\\\", "\\u00", "%25", "%", "\n"));
 const chunkSizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
 
@@ -125,6 +129,7 @@ export function survivesNoCut(redactor: Redactor) {
     const set = buildSecretSet(values.map((one) => ({ value: one })));
     const whole = embed(value);
     const length = 1 + (at % whole.length);
+    const begin = choice % length;
     const shown = {
       marker: () => redactor.redactText(set, `=${whole.slice(0, length)}... (truncated 7 bytes), and so on`),
       end: () => redactor.redactText(set, `=${whole.slice(0, length)}`, { endsAtCut: true }),
@@ -137,6 +142,8 @@ export function survivesNoCut(redactor: Redactor) {
               .join(""),
           )}${whole}=`,
         ),
+      middle: () => redactor.redactText(set, `${whole.slice(begin, length)}... (truncated 7 bytes), and so on`, { startsMidStream: true }),
+      window: () => redactor.redactText(set, whole.slice(begin, length), { startsMidStream: true, endsAtCut: true }),
       begin: () => redactor.redactText(set, `${whole.slice(length)}=and so on`, { startsMidStream: true }),
     }[kind]();
     none(survivingPieces(shown, [value], []));

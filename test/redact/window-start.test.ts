@@ -69,4 +69,35 @@ describe("a window that begins in the middle of a value", () => {
       "[redacted] x",
     ]);
   });
+
+  it("hides a piece up to the cut behind it, with what the cut left of an escape or a character [R14]", () => {
+    const value = 'FAKE-token-abcdefgh"é😀ijklmnopqrstuvwxyz';
+    const set = buildSecretSet([{ value }]);
+    const marker = "... (truncated 9 bytes)";
+    for (const left of [
+      "",
+      "\\",
+      "\\\\",
+      "\\u",
+      "\\u002",
+      "\\u{",
+      "%",
+      "%2",
+      "%25",
+      "%252",
+      "\ufffd",
+      '\\"\\u00e',
+      '"%25C',
+      '"\ufffd\ufffd',
+    ]) {
+      expect(redactText(set, `n-abcdefgh${left}${marker}`, { startsMidStream: true }), left).toBe(`[redacted]${marker}`);
+      expect(redactText(set, `n-abcdefgh${left}`, { startsMidStream: true, endsAtCut: true }), left).toBe("[redacted]");
+    }
+    // The value goes on as the marker begins.
+    const dotted = buildSecretSet([{ value: "FAKE-token.and-more-to-come" }]);
+    expect(redactText(dotted, `KE-token${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
+    for (const other of ["\\q", "\\n", "%41", "%25q", "%25.", "\ufffe", "\uf77d", ".", "\\", "%25"]) {
+      expect(redactText(set, `n-abcdefgh${other}`, { startsMidStream: true }), other).toBe(`n-abcdefgh${other}`);
+    }
+  });
 });
