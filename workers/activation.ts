@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes activations from the queue of REDIS_URL. Settings come from the environment and the file that ROLLCALL_CONFIG names.
 import { failureOf } from "../src/cli/fail.ts";
-import { runWorker } from "../src/cli/worker.ts";
+import { runWorker } from "../src/cli/run-worker.ts";
 import { loadSettings } from "../src/config/load.ts";
 
 try {

@@ -15,10 +15,12 @@ export interface BrokenServerOptions {
   /** What the body says where there is one; default a plain sentence. */
   message?: string;
   /**
-   * The token header is repeated in the body: as it came, as a JSON string would hold it, or as it came after 100 KB
-   * of other text.
+   * The token header is repeated in the body: as it came, as a JSON string would hold it, as it came after 100 KB of
+   * other text, or so that a reader of the first 8,192 bytes (Codex 0.144.4) cuts it in its middle.
    */
-  echo?: "raw" | "json" | "long";
+  echo?: "raw" | "json" | "long" | "cut";
+  /** The body is filled up to this many bytes. */
+  fillTo?: number;
   /** Which header is repeated; default the session token's. */
   echoHeader?: string;
 }
@@ -49,14 +51,15 @@ async function answer(kind: BrokenKind, request: IncomingMessage, response: Serv
     return;
   }
   const asked = await readBody(request, 1024 * 1024).catch(() => null);
-  const echo = echoed(String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? ""), options.echo);
-  const message = `${options.message ?? "the office tools are down"}${echo}`;
+  const token = String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? "");
+  const said = options.message ?? "the office tools are down";
+  const message = `${said}${echoed(token, options.echo, said.length)}`.padEnd(options.fillTo ?? 0, " and so on");
   if (kind === "html") return send(response, 200, "text/html", `<html><body><h1>Welcome</h1><p>${message}</p></body></html>`);
   if (kind === "status") return send(response, options.status ?? 401, "text/plain", message);
   send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: idOf(asked), error: { code: -32_001, message } }));
 }
 
-function echoed(token: string, how: BrokenServerOptions["echo"]): string {
+function echoed(token: string, how: BrokenServerOptions["echo"], after: number): string {
   switch (how) {
     case undefined:
       return "";
@@ -66,6 +69,8 @@ function echoed(token: string, how: BrokenServerOptions["echo"]): string {
       return ` (token ${JSON.stringify(token)})`;
     case "long":
       return ` ${"x".repeat(100_000)} (token ${token})`;
+    case "cut":
+      return " ".padEnd(8192 - after - Math.ceil(token.length / 2), "x") + token;
     default:
       return how satisfies never;
   }

@@ -3,7 +3,6 @@ import { isUsableServerName, type McpGrant, type ToolGrant } from "../contract/g
 import { gravestCause, MAX_REASON_CHARACTERS } from "../contract/failure.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import type { CodexCommand } from "../codex/command.ts";
-import { checkServers } from "../preflight/check-servers.ts";
 import { causeOf, type Finding, type ServerCheck } from "../preflight/finding.ts";
 import { alteredTools, toolsFinding } from "../preflight/tools.ts";
 import { emptySecretSet, redactTail, redactText, type SecretSet } from "../redact/index.ts";
@@ -34,7 +33,9 @@ export async function preflight(context: AttemptContext, sandbox: Sandbox, codex
   const { mcp_startup_timeout_seconds, timeout_seconds } = activation.codex;
   const seconds = mcp_startup_timeout_seconds ?? Math.min(STARTUP_SECONDS, timeout_seconds);
   const wanted = activation.tool_grants.filter(isChecked);
-  if (wanted.length > 0) context.progress({ stage: "starting", note: "looking at the tool servers" });
+  if (wanted.length === 0) return grantedAfter(activation.tool_grants, new Map(), codex.version, secrets);
+  context.progress({ stage: "starting", note: "looking at the tool servers" });
+  const { checkServers } = await import("../preflight/check-servers.ts"); // with the MCP SDK: half a second
   const checks = await checkServers(wanted, { sandbox, command: codex.command, bound: { seconds, signal } });
   return grantedAfter(activation.tool_grants, checks, codex.version, secrets);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
-import { checkMachine } from "./checks.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { oneOf } from "./options.ts";
 
@@ -11,6 +10,7 @@ export function doctorCommand(setExitCode: (code: number) => void): Command {
     .option("--json", "the lines as a JSON array on stdout");
   return withConfigFlag(command).action(async (flags: SettingsFlags & { json?: true }) => {
     const settings = await settingsFrom(flags);
+    const { checkMachine } = await import("./checks.ts");
     const lines = await checkMachine({ settings, env: process.env });
     const text =
       flags.json === true

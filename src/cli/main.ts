@@ -26,6 +26,7 @@ let exitCode = 0;
 const setExitCode = (code: number): void => {
   exitCode = code;
 };
+// A command loads what it works with (queue, sandbox, Codex) when it runs: help and refusals come in a third of a second.
 const commands = [
   runCommand(setExitCode),
   workerCommand(),

@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
 import type { Outcome } from "../activation/classify.ts";
-import { replayAttempt, type Replay } from "../activation/replay.ts";
+import type { Replay } from "../activation/replay.ts";
 import { activationIdSchema } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
 import { buildSecretSet } from "../redact/index.ts";
@@ -27,6 +27,7 @@ export function replayCommand(setExitCode: (code: number) => void): Command {
   return withConfigFlag(command).action(async (named: string, { out, secretEnv = [], json, ...flags }: ReplayFlags) => {
     const secrets = buildSecretSet(secretEnv.map((name) => ({ name, value: process.env[name] ?? "" })));
     let equal = true;
+    const { replayAttempt } = await import("../activation/replay.ts");
     for (const directory of await attemptDirectories(named, out, flags)) {
       const replay = await replayAttempt(directory, secrets);
       equal &&= replay === null || replay.differences.length === 0;

@@ -12,8 +12,7 @@ import { runBatch, type BatchRequest } from "../rollout/rollout.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
 import { join } from "node:path";
 import { detach, reportAccepted } from "./detach.ts";
-import { prepareMachine, type Machine } from "./machine.ts";
-import { openFleet } from "./open-fleet.ts";
+import type { Machine } from "./machine.ts";
 import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
 import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
@@ -63,21 +62,17 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   const stop = stopSignals();
   const offHangup = onHangup(() => terminal.redirect(join(flags.out, OUTPUT_FILES.log)));
   let machine: Promise<Machine> | null = null;
-  const prepared = (): Promise<Machine> => (machine ??= prepareMachine(settings, process.env));
+  const prepared = (): Promise<Machine> =>
+    (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = settings.redis_url === undefined || flags.workers !== undefined;
   try {
     const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
-      openFleet: (out, runId) =>
-        openFleet({
-          out,
-          runId,
-          machine: prepared,
-          settings,
-          env: process.env,
-          workers: worksHere ? (flags.workers ?? settings.concurrency) : 0,
-          terminal,
-        }),
+      async openFleet(out, runId) {
+        const { openFleet } = await import("./open-fleet.ts");
+        const workers = worksHere ? (flags.workers ?? settings.concurrency) : 0;
+        return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, terminal });
+      },
       async preflight(check) {
         if (!worksHere) return; // other workers have their own Codex, network and variables
         await prepared();
