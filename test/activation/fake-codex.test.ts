@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkCodexVersion, type CodexBinary } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
-import { attemptRunner } from "../support/attempt.ts";
+import { attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 
 const dir = suiteDir();
@@ -15,9 +15,9 @@ function fake(entry: string): CodexBinary {
   return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
 }
 
-async function run(entry: string, more: Record<string, unknown> = {}): Promise<ActivationResult> {
+async function run(entry: string, more: Record<string, unknown> = {}, options: RunOptions = {}): Promise<ActivationResult> {
   const runner = await attemptRunner(`${dir}/run-${++runs}`, fake(entry));
-  const { result } = await runner.outcome({ task_id: { taskset: "t", task_id: entry }, input: "hello", max_attempts: 1, ...more });
+  const { result } = await runner.outcome({ task_id: { taskset: "t", task_id: entry }, input: "hello", max_attempts: 1, ...more }, options);
   if (result === null) throw new Error("it would be retried");
   return result;
 }
@@ -35,6 +35,15 @@ describe("what a launched process may do to its worker", () => {
     expect(prompt).toBe(1_048_576);
     expect(args).toBeLessThan(4_096);
     expect(env).toBeLessThan(8_192);
+  });
+
+  it("shows no secret in the progress that others watch, though a tool be named like one [C8]", async () => {
+    const connection = { transport: "streamable_http", url: "http://127.0.0.1:1/mcp", headers: { "X-Token": "FAKE-token-12345678" } };
+    const grants = [{ type: "mcp", name: "office", required: true, connection }];
+    const notes: (string | undefined)[] = [];
+    const result = await run("calls-by-secret", { tool_grants: grants }, { onProgress: ({ note }) => notes.push(note) });
+    expect(notes).toContain("[redacted] (office)");
+    expect(JSON.stringify([notes, result])).not.toContain("FAKE-token");
   });
 
   it("may close its stdin unread: the broken pipe harms nobody [A1]", async () => {
