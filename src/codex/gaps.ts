@@ -31,7 +31,7 @@ export function sessionGaps(
   if (!supplied.compactions) add("compaction_observations_unavailable");
   if (facts.usage === null || facts.usage.cached_input_tokens === null) add("cached_token_usage_unavailable");
   if (facts.usage === null || facts.usage.reasoning_output_tokens === null) add("reasoning_token_usage_unavailable");
-  if (facts.usage === null || facts.streamErrors > 0) add("partial_model_usage_unavailable");
+  if (facts.usage === null || !facts.turnCompleted || facts.streamErrors > 0) add("partial_model_usage_unavailable");
   if (verdict.kind === "completed" || verdict.kind === "incomplete") {
     for (const { kind } of facts.advisories) {
       if (kind === "model_metadata") add("model_metadata_fallback", "warning");

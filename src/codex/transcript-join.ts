@@ -7,6 +7,7 @@ import type { SessionFacts } from "./session.ts";
 import { compareWithTranscript, type Disagreement } from "./transcript-compare.ts";
 import { matchCalls } from "./transcript-match.ts";
 import type { TranscriptCall, TranscriptFacts } from "./transcript.ts";
+import { usageOfTotals } from "./usage.ts";
 
 /** The events of a session with what its transcript adds. */
 export interface JoinedSession {
@@ -35,7 +36,7 @@ interface KnownCommand {
 
 /**
  * Joins the events with the transcript; null = there is none. Pure. The transcript gives call ids, the ends of commands that the
- * events lost, and the output that 0.144.4's events lost at a command's beginning. It never decides: the model can write to
+ * events lost, the output that 0.144.4's events lost at a command's beginning, and the tokens of a turn that did not end. It never decides: the model can write to
  * that file, so the verdict, MCP calls' ends and what was handed in are those of the events.
  */
 export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts | null): JoinedSession {
@@ -62,6 +63,8 @@ export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts
     toolsCalled,
     toolStartsMissing: events.toolStartsMissing.map(idOf),
     modelAnswered: events.modelAnswered ?? transcript.modelAnswered,
+    // Events tell usage only at the end of a turn, which a session that is stopped does not reach.
+    usage: events.usage ?? (transcript.usage === null ? null : usageOfTotals(transcript.usage)),
   };
   const isWhole = transcript.unparseableRecords === 0 && transcript.dropped === 0;
   const named = transcript.modelCalls.flatMap(({ response_id }) => (response_id === null ? [] : [{ response_id }]));

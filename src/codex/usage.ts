@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import type { Usage } from "../contract/response.ts";
+import type { TokenCounts } from "./transcript-records.ts";
 
 const count = z.int().min(0);
 const turnUsage = z.looseObject({ input_tokens: count, output_tokens: count });
@@ -28,5 +29,16 @@ export function addUsage(before: Usage | null | undefined, reported: unknown): U
     total_tokens: input + output,
     cached_input_tokens: sum("cached_input_tokens"),
     reasoning_output_tokens: sum("reasoning_output_tokens"),
+  };
+}
+
+/** The same from a transcript's totals. */
+export function usageOfTotals({ input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens }: TokenCounts): Usage {
+  return {
+    input_tokens,
+    output_tokens,
+    total_tokens: input_tokens + output_tokens,
+    cached_input_tokens: reliable.safeParse(cached_input_tokens).data ?? null,
+    reasoning_output_tokens: reliable.safeParse(reasoning_output_tokens).data ?? null,
   };
 }

@@ -51,6 +51,18 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
     expect(disagreements).toEqual([]);
   });
 
+  it("count the tokens of a turn that did not end, and leave those of one that did to the events", async () => {
+    const whole = recorded(version, "every-kind");
+    const { facts: ended } = await joined(whole);
+    const events = await factsOf(whole.stdout);
+    expect(ended.usage).toEqual(events.usage);
+    const stopped = whole.stdout.split("\n").filter((line) => !line.includes('"turn.completed"'));
+    const { facts } = await joined({ ...whole, stdout: stopped.join("\n") });
+    expect(facts.usage).toEqual(events.usage);
+    const more = joinTranscript({ ...events, usage: null }, { ...(await readTranscript(once(whole.transcript))), usage: null });
+    expect(more.facts.usage).toBe(null);
+  });
+
   it("complete a command whose end the events lost", async () => {
     const whole = recorded(version, "yielded");
     const lines = whole.stdout.split("\n").filter((line) => !(line.includes("item.completed") && line.includes("command_execution")));
