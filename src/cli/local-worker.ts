@@ -59,7 +59,10 @@ export async function startLocalWorker(
     log,
   });
   const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;
-  return { stop: ({ now }) => started.close({ graceMs: now ? NOW_GRACE_MS : graceMs }) };
+  const drain = { ms: settings.drain_seconds * 1_000, then: settings.drain_then };
+  return {
+    stop: ({ now, drains = false }) => started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) }),
+  };
 }
 
 /** Sandboxes of workers that were killed. Before anything is taken: an activation must not run beside its own ghost. */

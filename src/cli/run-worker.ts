@@ -27,8 +27,9 @@ export async function runWorker({ settings, env, outDir }: { settings: Settings;
     try {
       await Promise.race([aborted(stop.signal), station.lost]);
     } finally {
-      station.log.info("worker stops: what runs is handed back");
-      await Promise.race([worker.stop({ now: false }), aborted(stop.now).then(() => worker.stop({ now: true }))]);
+      const { drain_seconds, drain_then } = settings;
+      station.log.info({ drain_seconds, drain_then }, "worker stops: takes nothing new");
+      await Promise.race([worker.stop({ now: false, drains: true }), aborted(stop.now).then(() => worker.stop({ now: true }))]);
     }
   } finally {
     stop.dispose();

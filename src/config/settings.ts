@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
+import { parseS3Location } from "../artifacts/s3-location.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
 
@@ -66,6 +67,10 @@ const codexSettings = z.strictObject({
       "Limit of one tool call, in seconds; at most timeout_seconds. Must exceed the slowest call: the server goes on working after it.",
     defaultText: "Codex's (300)",
   }),
+  idle_seconds: setting(seconds.max(604_800).optional(), {
+    description: "A turn in which Codex prints nothing this long is ended, in seconds. Must exceed the slowest tool call and model answer.",
+    defaultText: "off",
+  }),
   session_close_timeout_seconds: setting(seconds.default(60), {
     description: "Bound of each phase after Codex (stopping, reading stderr, collecting), in seconds.",
   }),
@@ -96,6 +101,29 @@ const outputsSettings = z.strictObject({
   }),
   max_file_mb: setting(z.number().positive().default(100), { description: "Larger files are left out, with a gap. In MB." }),
   max_total_mb: setting(z.number().positive().default(500), { description: "Limit of all collected files of one attempt, in MB." }),
+});
+
+const s3Settings = z.strictObject({
+  endpoint: setting(
+    z
+      .url({ protocol: /^https?$/, error: "expected an absolute http or https URL" })
+      .refine((url) => new URL(url).username === "" && new URL(url).password === "", "credentials do not belong here")
+      .optional(),
+    {
+      description: "Address of the S3 server. Credentials come from the AWS SDK's usual places, never from a setting.",
+      env: "AWS_ENDPOINT_URL_S3",
+      defaultText: "Amazon's",
+    },
+  ),
+  region: setting(z.string().min(1).optional(), {
+    description: "Region of the bucket.",
+    env: "AWS_REGION",
+    defaultText: "the AWS profile's; us-east-1 with s3.endpoint",
+  }),
+  force_path_style: setting(z.boolean().optional(), {
+    description: "The bucket's name in the path instead of in the host name.",
+    defaultText: "true with s3.endpoint",
+  }),
 });
 
 const queueSettings = z.strictObject({
@@ -133,13 +161,33 @@ export const settingsSchema = z
       env: "XDG_RUNTIME_DIR",
       defaultText: "a private directory under the system's temporary one",
     }),
+    artifacts: setting(
+      z
+        .string()
+        .min(1)
+        .refine((place) => !place.startsWith("s3:") || parseS3Location(place) !== null, "expected s3://BUCKET/PREFIX without credentials")
+        .optional(),
+      {
+        description:
+          "Where results, evidence and deliverables are kept: `s3://BUCKET/PREFIX` (docs/storage.md) or a directory. With REDIS_URL all workers share it.",
+        env: "ROLLCALL_ARTIFACTS",
+        defaultText: "artifacts/ in the output directory",
+      },
+    ),
     artifacts_dir: setting(z.string().min(1).optional(), {
-      description: "Where results, evidence and deliverables are kept; with REDIS_URL a directory that all workers share.",
+      description: "The same, when it is a directory. Not both.",
       env: "ROLLCALL_ARTIFACTS_DIR",
-      defaultText: "artifacts/ in the output directory",
+      defaultText: "none",
     }),
     concurrency: setting(z.int().min(1).max(1_000).default(4), {
       description: "Sessions at once in one process. Each needs about 150 MB.",
+    }),
+    drain_seconds: setting(z.number().min(0).finite().default(0), {
+      description: "How long a worker that is told to stop (SIGTERM) lets its sessions end, in seconds. A second signal stops it at once.",
+      env: "ROLLCALL_DRAIN_SECONDS",
+    }),
+    drain_then: setting(z.enum(["hand_back", "cancel"]).default("hand_back"), {
+      description: "What becomes of sessions that still run then: given back, no attempt charged, or ended as cancelled.",
     }),
     taskset: setting(z.string().min(1).default("tasks"), { description: "`task_id.taskset` of rows in the short form." }),
     max_attempts: setting(z.int().min(1).max(100).default(3), { description: "Charged attempts of rows that name no number." }),
@@ -179,6 +227,7 @@ export const settingsSchema = z
     sandbox: sandboxSettings.prefault({}),
     outputs: outputsSettings.prefault({}),
     queue: queueSettings.prefault({}),
+    s3: s3Settings.prefault({}),
     retention: retentionSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
@@ -195,6 +244,13 @@ export const settingsSchema = z
         });
       }
     }
+    if (settings.artifacts !== undefined && settings.artifacts_dir !== undefined) {
+      context.addIssue({
+        code: "custom",
+        path: ["artifacts_dir"],
+        message: "artifacts is set too: results have one place, so set one of the two",
+      });
+    }
     if (settings.queue.lock_renew_ms * 2 > settings.queue.lock_duration_ms) {
       context.addIssue({
         code: "custom",
@@ -208,7 +264,7 @@ export const settingsSchema = z
   });
 
 /** All settings, defaults filled in. Holds grant headers in clear: never log it whole. */
-export type Settings = z.infer<typeof settingsSchema> & {
+export type Settings = Omit<z.infer<typeof settingsSchema>, "artifacts_dir"> & {
   /** ROLLCALL_SECRET_KEY as it is: comma-separated keys, the first seals. Only ever from the environment. */
   secret_key: string | undefined;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setTimeout as delay } from "node:timers/promises";
 import { DelayedError, WaitingError, Worker, type Job } from "bullmq";
 import type { Logger } from "pino";
 import type { Claim, RunEnd, StopReason } from "../activation/ports.ts";
@@ -32,9 +33,18 @@ export interface ActivationWorkerOptions {
 export interface ActivationWorker {
   /**
    * Takes nothing new, aborts what runs with "shutdown" and gives it back uncharged. Waits at most `graceMs` for that;
-   * what has not ended by then is lost with this process, and taken over by others.
+   * what has not ended by then is lost with this process, and taken over by others. With `drain`, what runs may go on
+   * to its end for a while before. May be called again meanwhile, with less patience.
    */
-  close(options: { graceMs: number }): Promise<void>;
+  close(options: { graceMs: number; drain?: Drain }): Promise<void>;
+}
+
+/** How a worker that stops lets its activations end. */
+export interface Drain {
+  /** How long they may go on. */
+  ms: number;
+  /** What becomes of those that still run then: given back uncharged, or ended as cancelled. */
+  then: "hand_back" | "cancel";
 }
 
 /** A job that is still running here must have ended before the same one is taken again. */
@@ -84,13 +94,22 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   });
 
   return {
-    async close({ graceMs }) {
-      running.stop();
+    async close({ graceMs, drain }) {
+      running.refuse();
+      if (drain !== undefined) {
+        await worker.pause(true); // takes nothing new
+        await Promise.race([running.idle(), delay(drain.ms, undefined, { ref: false })]);
+      }
+      running.stop(drain?.then === "cancel" ? drainedMark(options.facts.worker_id) : { kind: "shutdown" });
       const ended = await closeWorker(queues, worker, { idle: () => running.idle(), graceMs });
       if (!ended) log.warn({ jobs: running.jobIds() }, "gave up waiting for running activations; others will take them over");
       await running.close();
     },
   };
+}
+
+function drainedMark(workerId: string): StopReason {
+  return { kind: "cancelled", mark: { by: workerId, at: new Date().toISOString(), reason: "its worker was stopped" } };
 }
 
 /** Claims, runs, and says what becomes of the job. Never throws. */

@@ -24,8 +24,10 @@ export interface Running {
   releaseSlot(jobId: string): { runId: string; held: boolean };
   remove(jobId: string): void;
   abort(jobId: string, reason: StopReason): void;
-  /** Aborts everything with "shutdown". */
-  stop(): void;
+  /** Takes nothing new. */
+  refuse(): void;
+  /** Aborts everything. */
+  stop(reason: StopReason): void;
   jobIds(): string[];
   /** Resolves when nothing runs. */
   idle(): Promise<void>;
@@ -96,9 +98,11 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
     abort(jobId, reason) {
       jobs.get(jobId)?.controller.abort(reason);
     },
-    stop() {
+    refuse() {
       stopping = true;
-      for (const { controller } of jobs.values()) controller.abort({ kind: "shutdown" } satisfies StopReason);
+    },
+    stop(reason) {
+      for (const { controller } of jobs.values()) controller.abort(reason);
     },
     jobIds: () => [...jobs.keys()],
     idle: () => (jobs.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),

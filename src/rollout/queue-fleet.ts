@@ -13,7 +13,8 @@ import type { Fleet } from "./fleet.ts";
 
 /** Workers of this process, started and stopped as one. */
 export interface LocalWorkers {
-  stop(options: { now: boolean }): Promise<void>;
+  /** `drains`: what runs may end, for as long as the settings say. */
+  stop(options: { now: boolean; drains?: boolean }): Promise<void>;
 }
 
 /** A fleet over the real queue. `startWorkers`: null = other processes do the work. `close` runs last. */

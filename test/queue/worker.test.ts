@@ -8,6 +8,7 @@ import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { runStatus } from "../../src/queue/run-status.ts";
 import { liveWorkers } from "../../src/queue/worker-lease.ts";
 import { attemptOf } from "../support/result-documents.ts";
+import type { StopReason } from "../../src/activation/ports.ts";
 import { activationOf, completedOf, completes, runsUntilStopped, startRig, stopReason, TEST_KEYS, TEST_SETTINGS, type Rig } from "./rig.ts";
 
 const WAIT = { timeout: 40_000, interval: 50 };
@@ -131,6 +132,66 @@ it("hands back uncharged what runs when a worker closes, at the front, and takes
     ["act-a", { attempt: 1, charged: 0 }],
     ["act-b", { attempt: 0, charged: 0 }],
   ]);
+});
+
+it("lets what runs end when a worker is drained, and takes nothing new [D4]", async () => {
+  let proceed = (): void => undefined;
+  const mayEnd = new Promise<void>((resolve) => (proceed = resolve));
+  const started: string[] = [];
+  const worker = await rig.worker(
+    async (claim) => {
+      started.push(claim.activation.activation_id);
+      const stopped = await Promise.race([mayEnd, stopReason(claim.signal)]);
+      return stopped === undefined ? completes(rig.store)(claim) : { kind: "handed_back", reason: stopped.kind };
+    },
+    { concurrency: 1 },
+  );
+  await rig.sentinel();
+  await add();
+  await vi.waitFor(() => expect(started).toEqual(["act-a"]), WAIT);
+  const closed = worker.close({ graceMs: 10_000, drain: { ms: 60_000, then: "hand_back" } });
+  await add({}, "act-b");
+  await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 1 }), WAIT);
+  proceed();
+  expect(await rig.ended("act-a")).toMatchObject({ status: "completed", episode_id: { attempt: 0 } });
+  await closed;
+  expect(started).toEqual(["act-a"]);
+  expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 0 });
+});
+
+it.each(["hand_back", "cancel"] as const)("a session that outlasts the drain: %s [D4]", async (then) => {
+  let reason: StopReason | null = null;
+  const worker = await rig.worker(async (claim) => {
+    await claim.ledger.takeAttempt();
+    reason = await stopReason(claim.signal);
+    return { kind: "handed_back", reason: reason.kind };
+  });
+  await rig.sentinel();
+  await add();
+  await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ running: 1 }), WAIT);
+  await worker.close({ graceMs: 10_000, drain: { ms: 100, then } });
+  if (then === "hand_back") {
+    expect(reason).toEqual({ kind: "shutdown" });
+    expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 0 });
+  } else {
+    expect(reason).toMatchObject({ kind: "cancelled", mark: { reason: "its worker was stopped" } });
+    expect((await rig.ended("act-a")).status).toBe("cancelled");
+  }
+});
+
+it("a second close ends a drain at once [D4]", async () => {
+  const reasons: string[] = [];
+  const worker = await rig.worker(async (claim) => {
+    const reason = await stopReason(claim.signal);
+    reasons.push(reason.kind);
+    return { kind: "handed_back", reason: reason.kind };
+  });
+  await add();
+  await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ running: 1 }), WAIT);
+  const drained = worker.close({ graceMs: 10_000, drain: { ms: 600_000, then: "hand_back" } });
+  await worker.close({ graceMs: 10_000 });
+  await drained;
+  expect(reasons).toEqual(["shutdown"]);
 });
 
 it("closes within its grace even when a run does not stop, which another worker then takes over", async () => {
