@@ -4,7 +4,7 @@ import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { SessionFacts } from "../codex/session.ts";
 import type { CauseCode, Failure } from "../contract/failure.ts";
 import type { CauseClass, IncompleteCause, Status } from "../contract/result.ts";
-import type { SandboxExit } from "../sandbox/types.ts";
+import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import type { CancelMark } from "./ports.ts";
 import type { Stopped } from "./run-codex.ts";
 
@@ -19,6 +19,7 @@ export interface Outcome {
 /** What classification looks at. All texts but `stderr` are redacted and bounded already. */
 export interface ClassifyInput {
   exit: SandboxExit;
+  memory: MemoryEnd;
   stopped: Stopped;
   facts: SessionFacts;
   /** Of the tools that the activation requires, those that no call reached. */
@@ -73,9 +74,9 @@ export function classify(input: ClassifyInput): Outcome {
         cause_class: facts.modelAnswered === true || verdict.cause === "max_output_tokens" ? "limit" : "model_provider",
       };
     case "startup_failed":
-      return startupFailure(input);
+      return codexOutOfMemory(input) ? outOfMemory(input) : startupFailure(input);
     case "failed":
-      return failedTurn(verdict, input);
+      return verdict.failureKind === "kill_shaped" && codexOutOfMemory(input) ? outOfMemory(input) : failedTurn(verdict, input);
     default:
       return verdict satisfies never;
   }
@@ -90,6 +91,24 @@ function startupFailure({ stderr, stderrTail, errorText, grantedServers }: Class
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
   const made = failure("agent_run_error", cause_code, { reason, terminal: TERMINAL_STARTUP.has(cause_code), server_names });
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
+}
+
+/** A child's death alone leaves Codex going: that is no failure, and the sandbox's record tells it. */
+function codexOutOfMemory({ exit, memory, stopped }: ClassifyInput): boolean {
+  return stopped === null && exit.started && exit.signal === "SIGKILL" && memory.oom_killed === true;
+}
+
+/**
+ * The sandbox's own limit would be reached again, so it is final; and where the model was heard, what its session took was the
+ * agent's doing. A host without memory may kill anybody.
+ */
+function outOfMemory({ facts, memory, errorText }: ClassifyInput): Outcome {
+  const ownLimit = memory.memory_limit_reached === true;
+  const why = ownLimit ? "the sandbox reached its memory limit" : "the worker's host ran short of memory";
+  return failed(
+    failure("provider_oom_killed", "out_of_memory", { reason: `${errorText}: ${why}`, terminal: ownLimit }),
+    ownLimit && facts.modelAnswered === true ? "agent" : "infrastructure",
+  );
 }
 
 function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: ClassifyInput): Outcome {

@@ -6,7 +6,7 @@ import type { TranscriptFacts } from "../codex/transcript.ts";
 import { verdictOf, type SessionEnd, type Verdict } from "../codex/verdict.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { redactTail, redactText, redactValue, type SecretSet } from "../redact/index.ts";
-import type { SandboxExit } from "../sandbox/types.ts";
+import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import { classify, sessionEnd, type Outcome } from "./classify.ts";
 import { redactFacts } from "./observe.ts";
 import { transcriptGaps } from "./own-transcript.ts";
@@ -21,6 +21,7 @@ export interface SeenSession {
   transcript: TranscriptFacts | null;
   stderr: Pick<StderrEnd, "text" | "startsMidStream">;
   exit: SandboxExit;
+  memory: MemoryEnd;
   stopped: Stopped;
   requiredTools: readonly string[];
   grantedServers: readonly string[];
@@ -31,6 +32,7 @@ export interface ConcludedSession {
   facts: SessionFacts;
   native: Pick<JoinedSession, "modelCalls" | "joinKeysKnown" | "compactions">;
   exit: SandboxExit;
+  memory: MemoryEnd;
   stopped: Stopped;
   verdict: Verdict;
   end: SessionEnd;
@@ -51,8 +53,10 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
   const verdict = verdictOf(seen.facts, end);
   const window = { startsMidStream: seen.stderr.startsMidStream, endsAtCut: true };
   const stderr = redactText(secrets, seen.stderr.text, window);
+  const { memory } = seen;
   const outcome = classify({
     exit,
+    memory,
     stopped,
     facts,
     requiredToolsMissing: requiredToolsMissing(facts, seen.requiredTools),
@@ -67,6 +71,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     facts,
     native: { ...joined, modelCalls: joined.modelCalls.map(({ response_id }) => ({ response_id: text(response_id) })) },
     exit,
+    memory,
     stopped,
     verdict,
     end,

@@ -91,7 +91,7 @@ export function observe(observed: Observed): ObservationBundle {
 /** Exactly one, with the very text of the failure: environments keep the observations, not the error. */
 function startupGap({ verdict, outcome, invocation_id, exit }: Observed): ObservationGap[] {
   if (verdict.kind !== "startup_failed" || outcome.status !== "failed" || !exit.started || outcome.failure === null) return [];
-  if (outcome.failure.failure_kind !== "agent_run_error") return [];
+  if (outcome.failure.failure_kind === "shutdown") return [];
   return [{ code: "agent_startup_failed", invocation_id, detail: outcome.failure.failure_reason }];
 }
 
@@ -134,7 +134,7 @@ function sandboxRecord({ exit, outcome, provider, usage }: Observed): Observatio
     kind: "sandbox",
     role: "agent",
     provider,
-    outcome: sandboxOutcome(exit, outcome),
+    outcome: sandboxOutcome(exit, outcome, usage),
     exit_code: exit.started ? exit.code : null,
     signal: exit.started ? exit.signal : null,
     wall_ms: Math.round(usage.wall_ms),
@@ -143,10 +143,16 @@ function sandboxRecord({ exit, outcome, provider, usage }: Observed): Observatio
   };
 }
 
-function sandboxOutcome(exit: SandboxExit, outcome: Outcome): "completed" | "failed" | "timeout" | "sandbox_error" | "cancelled" {
+/** "oom" also where Codex went on and completed: a command of the model's was killed. */
+function sandboxOutcome(
+  exit: SandboxExit,
+  outcome: Outcome,
+  { oom_killed }: SandboxUsage,
+): Extract<ObservationRecord, { kind: "sandbox" }>["outcome"] {
   if (!exit.started) return "sandbox_error";
   if (outcome.status === "cancelled") return "cancelled";
   if (outcome.incomplete_cause === "wall_clock" || outcome.incomplete_cause === "idle") return "timeout";
+  if (oom_killed === true) return "oom";
   return exit.code === 0 ? "completed" : "failed";
 }
 

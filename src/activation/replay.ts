@@ -56,6 +56,7 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
   const { evidence, capture_key, failure } = attempt;
   if (evidence === null) return null;
   const { launch_error, exit_code: code, signal, stopped, required_tools: requiredTools, elapsed_ms } = evidence;
+  const memory = { oom_killed: evidence.oom_killed, memory_limit_reached: evidence.memory_limit_reached };
   const concluded = concludeSession(secrets, {
     invocation_id: capture_key,
     facts: (await readEvents(join(directory, "events.jsonl"), capture_key)).facts(),
@@ -63,12 +64,13 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
     stderr: await readStderr(join(directory, "stderr.log")),
     exit:
       launch_error === null ? { started: true, code, signal: signal as NodeJS.Signals | null } : { started: false, detail: launch_error },
+    memory,
     stopped,
     requiredTools,
     grantedServers: attempt.grants.map(({ name }) => name),
   });
   const observed = { ...concluded, invocation_id: capture_key, requiredTools, elapsed_ms };
-  const observations = observe({ ...observed, provider: "", usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null } });
+  const observations = observe({ ...observed, provider: "", usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, ...memory } });
   const { status, incomplete_cause, cause_class } = attempt;
   const recorded: Outcome = { status, failure, incomplete_cause, cause_class };
   return {

@@ -87,6 +87,7 @@ class ReportInProgress {
       transcript: this.#transcript,
       stderr: end.stderr,
       exit: end.exit,
+      memory: end.memory,
       stopped: end.stopped,
       requiredTools: activation.required_tools,
       grantedServers: activation.tool_grants.map(({ name }) => name),

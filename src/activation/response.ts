@@ -45,16 +45,17 @@ export function requiredToolsMissing(facts: SessionFacts, requiredTools: readonl
 
 /** The facts behind an outcome. Pure; everything given is redacted. */
 export function evidenceOf(
-  observed: Pick<ConcludedSession, "facts" | "exit" | "stopped"> & { elapsed_ms: number; requiredTools: readonly string[] },
+  observed: Pick<ConcludedSession, "facts" | "exit" | "stopped" | "memory"> & { elapsed_ms: number; requiredTools: readonly string[] },
   cleanup_error: string | null,
 ): Evidence {
-  const { facts, exit, stopped, elapsed_ms, requiredTools } = observed;
+  const { facts, exit, stopped, memory, elapsed_ms, requiredTools } = observed;
   return {
     turn_started: facts.turnStarted,
     turn_completed: facts.turnCompleted,
     model_answered: facts.modelAnswered,
     exit_code: exit.started ? exit.code : null,
     signal: exit.started ? exit.signal : null,
+    ...memory,
     launch_error: exit.started ? null : exit.detail,
     stopped,
     elapsed_ms: Math.round(elapsed_ms),

@@ -8,7 +8,7 @@ import { Session } from "../codex/session.ts";
 import { StderrTail, type StderrEnd } from "../codex/stderr.ts";
 import { readStdout, type StdoutRecord } from "../codex/stdout.ts";
 import { redactText } from "../redact/index.ts";
-import type { Sandbox, SandboxExit, SandboxProcess } from "../sandbox/types.ts";
+import type { MemoryEnd, Sandbox, SandboxExit, SandboxProcess } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { StopReason } from "./ports.ts";
 import { within } from "./within.ts";
@@ -19,6 +19,7 @@ export type Stopped = { kind: "wall_clock" } | { kind: "idle" } | StopReason | n
 /** All that was seen of one Codex from launch to exit. Texts are not yet redacted, artifacts are. */
 export interface CodexEnd {
   exit: SandboxExit;
+  memory: MemoryEnd;
   stopped: Stopped;
   /** Measured. */
   elapsed_ms: number;
@@ -64,6 +65,7 @@ export async function runCodex(
     reading.catch(() => child.stop({ graceMs: 0 }));
     const exit = await child.exited;
     const elapsed_ms = context.clock() - started;
+    const { oom_killed, memory_limit_reached } = sandbox.usage();
     watch.exited();
     // A process that Codex left behind may hold the pipes; what it writes is none of Codex's.
     const readToTheEnd = Promise.allSettled([reading, stderrFile]);
@@ -74,6 +76,7 @@ export async function runCodex(
     const ended = await events.end();
     return {
       exit,
+      memory: { oom_killed, memory_limit_reached },
       stopped: watch.stopped(),
       elapsed_ms,
       session,

@@ -66,6 +66,7 @@ export const CAUSE_CODES = [
   "stream_lost",
   "exit_code",
   "killed_by_signal",
+  "out_of_memory",
   "rate_limited",
   "session_lost",
   "cancelled",

@@ -35,6 +35,10 @@ const evidenceSchema = z.strictObject({
   model_answered: z.boolean().nullable(),
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
+  /** The kernel killed Codex, or a process that it started, for memory; null = cannot be told. Earlier records do not say it. */
+  oom_killed: z.boolean().nullable().default(null),
+  /** The sandbox's own memory limit was reached; false beside oom_killed: the worker or its host ran short of memory. */
+  memory_limit_reached: z.boolean().nullable().default(null),
   /** Why the sandbox could not start Codex. */
   launch_error: z.string().nullable(),
   stopped: stoppedSchema.nullable(),

@@ -87,12 +87,18 @@ function evidenceText(evidence: Evidence): string {
           : "no turn started",
     told,
     signal !== null ? `killed by ${signal}` : `exit code ${exit_code ?? "unknown"}`,
+    ...(evidence.oom_killed === true ? [outOfMemoryText(evidence)] : []),
     ...(stopped == null ? [] : [`stopped by ${stopped.kind}`]),
     `${duration(elapsed_ms)} measured`,
     ...(reconnects > 0 ? [`${reconnects} reconnects`] : []),
     ...(evidence.required_tools_missing.length > 0 ? [`never called: ${evidence.required_tools_missing.join(", ")}`] : []),
     ...(evidence.cleanup_error === null ? [] : [`clean-up failed: ${evidence.cleanup_error}`]),
   ].join("; ");
+}
+
+/** Which process, the kernel does not count. */
+function outOfMemoryText({ memory_limit_reached }: Evidence): string {
+  return `the kernel killed a process, as ${memory_limit_reached === true ? "the sandbox reached its memory limit" : "the host ran short of memory"}`;
 }
 
 /** Those that say no more than their code share a line. */

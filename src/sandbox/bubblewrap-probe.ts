@@ -22,7 +22,7 @@ export async function probeBubblewrap(
     limits: [],
   });
   try {
-    const { binary, command, disableUserns } = await prepare();
+    const { binary, command, disableUserns, cgroups } = await prepare();
     const sandbox = await create(probeSpec());
     const running = sandbox.exec(["/bin/true"], { env: {}, cwd: INSIDE.workdir });
     running.stdin.end();
@@ -39,9 +39,9 @@ export async function probeBubblewrap(
     const nested = disableUserns ? "" : ", nested user namespaces possible (bubblewrap before 0.8)";
     return {
       ok: true,
-      summary: `${binary.version} (${command}), ${uids}${nested}, network shared with the host`,
+      summary: `${binary.version} (${command}), ${uids}${nested}, network shared with the host, ${cgroups === null ? "limits by rlimit only" : `limits by cgroup v${cgroups.version}`}`,
       uidPerActivation,
-      limits: enforceableLimits(uidPerActivation),
+      limits: enforceableLimits(uidPerActivation, cgroups),
     };
   } catch (error) {
     return failed(messageOf(error));

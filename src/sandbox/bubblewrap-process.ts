@@ -29,6 +29,8 @@ export interface BubblewrapLaunch {
   user: FileOwner;
   /** See {@link SANDBOX_MARK}. */
   mark: string;
+  /** Moves bwrap, which then waits for its options and has no children yet, into the sandbox's control group. */
+  joinGroup: (pid: number) => Promise<void>;
   /** Called with the host pid of the sandbox's pid 1, once there is one. */
   onStart: (pid: number) => void;
 }
@@ -51,7 +53,7 @@ export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
     return failedLaunch(messageOf(error)); // e.g. EINVAL: a uid that does not exist in this user namespace
   }
   if (child.pid === undefined) return failedLaunch(spawnError(child));
-  return new RunningBubblewrap(child, launch);
+  return new RunningBubblewrap(child, child.pid, launch);
 }
 
 /** bwrap and pid 1 of a sandbox, and whatever runs under a uid that only this sandbox has (null: it has none). */
@@ -70,21 +72,34 @@ class RunningBubblewrap implements SandboxProcess {
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
   #stderrHead = "";
+  #joinError: string | null = null;
   #ended = false;
   #terminating = false;
   #killed = false;
 
-  constructor(child: ChildProcess, launch: BubblewrapLaunch) {
+  constructor(child: ChildProcess, pid: number, launch: BubblewrapLaunch) {
     this.#child = child;
     this.#closed = once(child, "close").catch(() => undefined);
     this.stdin = child.stdin as Writable;
     this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
     this.stdout = child.stdout as Readable;
     this.stderr = this.#keepHead(child.stderr as Readable);
-    send(child, BWRAP_FDS.args, launch.options.map((option) => `${option}\0`).join(""));
-    send(child, BWRAP_FDS.passwd, PASSWD);
-    send(child, BWRAP_FDS.group, GROUP);
+    void this.#begin(pid, launch);
     this.exited = this.#run(this.#readStatus(launch.onStart).catch(() => undefined));
+  }
+
+  /** bwrap does nothing before it has read all of its options: whatever it starts is in the group then. */
+  async #begin(pid: number, launch: BubblewrapLaunch): Promise<void> {
+    try {
+      await launch.joinGroup(pid);
+    } catch (error) {
+      this.#joinError = `the process could not be moved into the sandbox's control group: ${messageOf(error)}`;
+      this.#child.kill("SIGKILL");
+      return;
+    }
+    send(this.#child, BWRAP_FDS.args, launch.options.map((option) => `${option}\0`).join(""));
+    send(this.#child, BWRAP_FDS.passwd, PASSWD);
+    send(this.#child, BWRAP_FDS.group, GROUP);
   }
 
   stop({ graceMs }: { graceMs: number }): void {
@@ -160,7 +175,8 @@ class RunningBubblewrap implements SandboxProcess {
 
   async #launchFailure(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     await Promise.race([this.#closed, sleep(500)]); // its message may still be on the way
-    return this.#stderrHead.slice(0, DETAIL_BYTES).trim() || `bubblewrap ended before the command began (${signal ?? `exit code ${code}`})`;
+    const said = this.#stderrHead.slice(0, DETAIL_BYTES).trim() || this.#joinError;
+    return said ?? `bubblewrap ended before the command began (${signal ?? `exit code ${code}`})`;
   }
 }
 

@@ -6,6 +6,8 @@ import { inspectBubblewrap, missingOptions, reachableBubblewrap, type Bubblewrap
 import { probeBubblewrap } from "./bubblewrap-probe.ts";
 import { processesInBubblewrap, startBubblewrap } from "./bubblewrap-process.ts";
 import { BWRAP_FDS, bubblewrapArguments, INSIDE, INSIDE_RUNTIME } from "./bubblewrap-profile.ts";
+import { killGroups, processesInGroups, type CgroupHost } from "./cgroup.ts";
+import { findCgroups } from "./find-cgroups.ts";
 import { OneSandbox } from "./one-sandbox.ts";
 import { recordsDir } from "./owner-record.ts";
 import { killUntilGone } from "./processes.ts";
@@ -39,6 +41,8 @@ export interface BubblewrapHost {
   /** Null = the worker is not root: one uid for all, isolated by mount and pid namespaces only. */
   shared: SharedRoot | null;
   disableUserns: boolean;
+  /** Null = memory and processors cannot be limited here, and usage is sampled. */
+  cgroups: CgroupHost | null;
 }
 
 /**
@@ -74,7 +78,7 @@ async function prepareHost({ bwrapPath, runtimeRoot = "/var/lib/rollcall" }: Bub
     throw new RollcallError("sandbox_failed", `${bwrapPath} (${binary.version}) is too old: it lacks ${missing.join(", ")}`);
   const shared = process.getuid?.() === 0 ? await prepareSharedRoot(runtimeRoot) : null;
   const command = shared === null ? resolve(bwrapPath) : await reachableBubblewrap(bwrapPath, shared.runtimes);
-  return { binary, command, shared, disableUserns: binary.options.has("--disable-userns") };
+  return { binary, command, shared, disableUserns: binary.options.has("--disable-userns"), cgroups: await findCgroups() };
 }
 
 async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, spec: SandboxSpec): Promise<Sandbox> {
@@ -82,7 +86,7 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
   const parent = host.shared?.sandboxes ?? recordsDir(stateDir);
   if (host.shared === null) await mkdir(parent, { recursive: true, mode: 0o700 });
   const lease = host.shared === null ? null : await leaseUid(host.shared.uids, uidRange);
-  const space = await openSpace({ stateDir, parent, provider: "bubblewrap", spec, lease });
+  const space = await openSpace({ stateDir, parent, provider: "bubblewrap", spec, lease, cgroups: host.cgroups });
   try {
     const limits = limitArguments(spec.limits, lease !== null);
     const runtime = await runtimeBinds(spec.runtime, host.shared);
@@ -99,6 +103,7 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
           options: bubblewrapArguments({ outside: space.paths, runtime, env, cwd, disableUserns: host.disableUserns }),
           user: space.owner,
           mark: space.mark,
+          joinGroup: async (pid) => space.cgroup?.join(pid),
           onStart,
         }),
       endStragglers: () => endStragglers(space),
@@ -117,7 +122,9 @@ async function runtimeBinds(runtime: SandboxRuntime, shared: SharedRoot | null):
   return runtime.only.map((name) => [join(from, name), join(INSIDE_RUNTIME, name)]);
 }
 
-async function endStragglers({ owner, mark, directory }: Space): Promise<string | null> {
-  const gone = await killUntilGone(() => processesInBubblewrap(mark, owner?.uid ?? null), END_MS);
+async function endStragglers({ owner, mark, directory, cgroup }: Space): Promise<string | null> {
+  const groups = cgroup?.directories ?? [];
+  killGroups(groups);
+  const gone = await killUntilGone(() => [...processesInBubblewrap(mark, owner?.uid ?? null), ...processesInGroups(groups)], END_MS);
   return gone ? null : `processes of the sandbox in ${directory} did not end`;
 }

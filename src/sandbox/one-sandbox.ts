@@ -6,10 +6,11 @@ import { restoreAccess } from "./directories.ts";
 import { placeBeneath, resolveInside } from "./place.ts";
 import type { Space } from "./space.ts";
 import type { Sandbox, SandboxExec, SandboxExit, SandboxPaths, SandboxProcess, SandboxProviderName, SandboxUsage } from "./types.ts";
-import { UsageSampler } from "./usage-sampler.ts";
+import { UsageMeter } from "./usage-meter.ts";
 
 const DEFAULT_MODE = 0o600;
 const END_MS = 5000;
+const NOTHING_RAN: SandboxUsage = { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, oom_killed: null, memory_limit_reached: null };
 
 export interface SandboxParts {
   id: string;
@@ -32,7 +33,7 @@ export class OneSandbox implements Sandbox {
   readonly runtimeDir: string;
   readonly #parts: SandboxParts;
   #running: SandboxProcess | null = null;
-  #usage: UsageSampler | null = null;
+  #usage: UsageMeter | null = null;
   #state: "open" | "closing" | "closed" = "open";
   #destroying: Promise<string | null> | null = null;
 
@@ -55,7 +56,7 @@ export class OneSandbox implements Sandbox {
     this.#requireOpen();
     if (this.#running !== null) throw new RollcallError("sandbox_failed", `sandbox ${this.id} runs a command already`);
     checkWords(argv, options);
-    const usage = new UsageSampler();
+    const usage = new UsageMeter(this.#parts.space.cgroup);
     const process = this.#parts.launch(argv, options, (pid) => usage.watch(pid));
     this.#usage = usage;
     const { stdin, stdout, stderr } = process;
@@ -64,7 +65,7 @@ export class OneSandbox implements Sandbox {
   }
 
   usage(): SandboxUsage {
-    return this.#usage?.read() ?? { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null };
+    return this.#usage?.read() ?? NOTHING_RAN;
   }
 
   async destroy(): Promise<{ cleanup_error: string | null }> {

@@ -19,6 +19,8 @@ export interface OwnerRecord {
   mark: string;
   /** Its own uid and the lock file that keeps others off it; null when it runs under the worker's uid. */
   uid: { number: number; lock: string } | null;
+  /** Directories of its control group; absent in records of earlier versions. */
+  cgroups?: readonly string[];
 }
 
 /** False when a sandbox of that id is recorded already. */

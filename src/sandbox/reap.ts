@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { basename, isAbsolute, join } from "node:path";
 import { isAlive } from "../host/process.ts";
 import { takeLockFile } from "../host/lock-file.ts";
+import { killGroups, processesInGroups, removeGroups } from "./cgroup.ts";
 import { removeTree } from "./directories.ts";
 import { endHostProcesses } from "./host-process.ts";
 import { listOwnerRecords, recordsDir, removeOwnerRecord, type OwnerRecord } from "./owner-record.ts";
@@ -38,11 +39,11 @@ export async function reapDead(stateDir: string): Promise<ReapedSandbox[]> {
 }
 
 async function reap(stateDir: string, record: OwnerRecord): Promise<string | null> {
-  const { id, directory, mark, provider } = record;
-  if (!isAbsolute(directory) || basename(directory) !== `${id}.${mark}`)
-    return `its record names ${directory}, which is not a sandbox's directory`;
+  const { id, directory, mark, provider, cgroups = [] } = record;
+  const foreign = [directory, ...cgroups].find((path) => !isAbsolute(path) || basename(path) !== `${id}.${mark}`);
+  if (foreign !== undefined) return `its record names ${foreign}, which is not a sandbox's directory`;
   const ended = provider === "host" ? await endHostProcesses(mark, null) : await endBubblewrap(record);
-  const error = ended ? await removeTree(directory) : "its processes did not end";
+  const error = ended ? ((await removeGroups(cgroups)) ?? (await removeTree(directory))) : "its processes did not end";
   if (error === null) await removeOwnerRecord(stateDir, id);
   return error;
 }
@@ -52,10 +53,11 @@ async function reap(stateDir: string, record: OwnerRecord): Promise<string | nul
  * or waits for ever. Only the holder of a uid's lock may kill under it: since its owner died, the uid may serve another
  * sandbox.
  */
-async function endBubblewrap({ mark, uid }: OwnerRecord): Promise<boolean> {
+async function endBubblewrap({ mark, uid, cgroups = [] }: OwnerRecord): Promise<boolean> {
   const lock = uid === null ? null : await takeLockFile(uid.lock);
   const ours = uid !== null && lock?.held === true ? uid.number : null;
-  const gone = await killUntilGone(() => processesInBubblewrap(mark, ours), END_MS);
+  killGroups(cgroups);
+  const gone = await killUntilGone(() => [...processesInBubblewrap(mark, ours), ...processesInGroups(cgroups)], END_MS);
   if (lock?.held === true) await lock.release();
   return gone;
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync, readFileSync } from "node:fs";
+import type { CgroupHost } from "./cgroup.ts";
 import type { SandboxLimits } from "./types.ts";
 
 const PRLIMIT = "/usr/bin/prlimit";
 
-/** Names of the limits that {@link limitArguments} can enforce on this host, for a probe's report. */
-export function enforceableLimits(uidPerActivation: boolean): string[] {
-  if (!existsSync(PRLIMIT)) return [];
-  return uidPerActivation ? ["pids", "file size"] : ["file size"];
+/** Names of the limits that control groups and {@link limitArguments} can enforce on this host, for a probe's report. */
+export function enforceableLimits(uidPerActivation: boolean, cgroups: CgroupHost | null): string[] {
+  const byRlimit = !existsSync(PRLIMIT) ? [] : uidPerActivation ? ["pids", "file size"] : ["file size"];
+  return [...new Set([...(cgroups?.limits ?? []), ...byRlimit])];
 }
 
 /**
  * The words that go before a command to start it under resource limits; prlimit(1) replaces itself by the command,
  * so its pid stays. `disk_mb` bounds each single file. `pids` is counted per uid, so only a uid of its own makes sense
- * of it. Memory and processors need cgroups. Empty where there is no prlimit.
+ * of it. Memory and processors need control groups (cgroup.ts). Empty where there is no prlimit.
  */
 export function limitArguments(limits: SandboxLimits, uidPerActivation: boolean): string[] {
   if (!existsSync(PRLIMIT)) return [];

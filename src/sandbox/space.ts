@@ -2,18 +2,21 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { messageOf, RollcallError } from "../errors.ts";
+import type { Cgroup, CgroupHost } from "./cgroup.ts";
 import { makeSandboxDirectory, pathsIn, removeTree, type FileOwner } from "./directories.ts";
 import { removeOwnerRecord, writeOwnerRecord, type OwnerRecord } from "./owner-record.ts";
 import type { SandboxPaths, SandboxProviderName, SandboxSpec } from "./types.ts";
 import type { UidLease } from "./uid-pool.ts";
 
-/** What a sandbox occupies on the host: its owner record, its directory and, with a root worker, its uid. */
+/** What a sandbox occupies on the host: its owner record, its directory, its control group and, with a root worker, its uid. */
 export interface Space {
   readonly directory: string;
   /** See {@link SANDBOX_MARK}. */
   readonly mark: string;
   readonly paths: SandboxPaths;
   readonly owner: FileOwner;
+  /** Null where there are none. */
+  readonly cgroup: Cgroup | null;
   /** Gives all back, the record last. The reason when something stayed; then the record and the uid stay as well. */
   close(): Promise<string | null>;
 }
@@ -26,14 +29,17 @@ export async function openSpace(options: {
   provider: SandboxProviderName;
   spec: SandboxSpec;
   lease: UidLease | null;
+  cgroups?: CgroupHost | null;
 }): Promise<Space> {
   const { stateDir, provider, spec, lease } = options;
   const mark = randomBytes(8).toString("hex");
-  const directory = join(options.parent, `${spec.id}.${mark}`);
+  const name = `${spec.id}.${mark}`;
+  const directory = join(options.parent, name);
+  const cgroup = options.cgroups?.group(name, spec.limits) ?? null;
   const owner: FileOwner = lease === null ? null : { uid: lease.uid, gid: lease.uid };
   const uid: OwnerRecord["uid"] = lease === null ? null : { number: lease.uid, lock: lease.lock };
   const close = async (): Promise<string | null> => {
-    const error = await removeTree(directory);
+    const error = (await cgroup?.remove()) ?? (await removeTree(directory));
     if (error !== null) return error;
     await lease?.release();
     await removeOwnerRecord(stateDir, spec.id);
@@ -42,7 +48,8 @@ export async function openSpace(options: {
 
   try {
     checkSpec(spec);
-    const recorded = await writeOwnerRecord(stateDir, { id: spec.id, provider, owner: spec.owner, directory, mark, uid });
+    const cgroups = cgroup?.directories ?? [];
+    const recorded = await writeOwnerRecord(stateDir, { id: spec.id, provider, owner: spec.owner, directory, mark, uid, cgroups });
     if (!recorded) throw new RollcallError("sandbox_failed", `sandbox ${spec.id} exists already (or its dead owner was not reaped yet)`);
   } catch (error) {
     await lease?.release();
@@ -50,11 +57,12 @@ export async function openSpace(options: {
   }
   try {
     await makeSandboxDirectory(directory, owner);
+    await cgroup?.make();
   } catch (error) {
     await close(); // nobody else has a directory of this name
     throw sandboxFailed(spec.id, error);
   }
-  return { directory, mark, paths: pathsIn(directory), owner, close };
+  return { directory, mark, paths: pathsIn(directory), owner, cgroup, close };
 }
 
 /** Any error as RollcallError "sandbox_failed". */

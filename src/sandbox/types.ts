@@ -119,8 +119,17 @@ export type SandboxExit =
   | { started: false; detail: string };
 
 /** What was measured; null = this provider cannot tell. */
-export interface SandboxUsage {
+export interface SandboxUsage extends MemoryEnd {
   wall_ms: number;
   cpu_ms: number | null;
+  /** With a control group: of the sandbox so far, with what the kernel keeps of its files in memory. Else of its processes. */
   peak_memory_bytes: number | null;
+}
+
+/** What a shortage of memory did to a command; null = this provider cannot tell. */
+export interface MemoryEnd {
+  /** The kernel killed a process of the command for memory: the command itself, or one that it started. */
+  oom_killed: boolean | null;
+  /** The sandbox's own memory limit was reached so far. False beside `oom_killed`: the host, or the worker, ran short of memory. */
+  memory_limit_reached: boolean | null;
 }

@@ -31,7 +31,7 @@ export class UsageSampler {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  read(): SandboxUsage {
+  read(): Omit<SandboxUsage, "oom_killed" | "memory_limit_reached"> {
     return {
       wall_ms: Math.round((this.#endedAt ?? performance.now()) - this.#startedAt),
       cpu_ms: this.#sampled ? this.#cpuMs : null,

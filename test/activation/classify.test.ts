@@ -13,11 +13,12 @@ import type { Stopped } from "../../src/activation/run-codex.ts";
 import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { verdictOf } from "../../src/codex/verdict.ts";
 import type { Failure } from "../../src/contract/failure.ts";
-import type { SandboxExit } from "../../src/sandbox/types.ts";
+import type { MemoryEnd, SandboxExit } from "../../src/sandbox/types.ts";
 
 interface Seen {
   facts?: Partial<SessionFacts>;
   exit?: SandboxExit;
+  memory?: MemoryEnd;
   stopped?: Stopped;
   commandRunning?: boolean;
   missing?: string[];
@@ -28,10 +29,12 @@ interface Seen {
 /** What a session comes to of which this was seen. */
 function outcome(seen: Seen): Outcome {
   const { facts: some = {}, exit = exited(0), stopped = null, commandRunning = false, missing = [], stderr = "" } = seen;
+  const { memory = NOT_KILLED } = seen;
   const facts: SessionFacts = { ...new Session("key").facts(), turnStarted: true, ...some };
   const verdict = verdictOf(facts, sessionEnd(exit, stopped));
   const input: ClassifyInput = {
     exit,
+    memory,
     stopped,
     facts,
     commandRunning,
@@ -52,6 +55,9 @@ function end(seen: Seen): string {
   return `${status} ${failure?.cause_code ?? incomplete_cause ?? "-"} ${cause_class ?? "-"}${retry}`;
 }
 
+const NOT_KILLED: MemoryEnd = { oom_killed: false, memory_limit_reached: false };
+const atOwnLimit: MemoryEnd = { oom_killed: true, memory_limit_reached: true };
+const byHost: MemoryEnd = { oom_killed: true, memory_limit_reached: false };
 const exited = (code: number): SandboxExit => ({ started: true, code, signal: null });
 const killed: SandboxExit = { started: true, code: null, signal: "SIGKILL" };
 const stoppedByUs: SandboxExit = { started: true, code: null, signal: "SIGTERM" };
@@ -95,6 +101,37 @@ describe("whose doing an end is, from what was measured", () => {
     ["a kill while a command ran", { facts: answered, exit: killed, commandRunning: true }, "failed killed_by_signal agent terminal"],
     ["a kill while the model was thinking", { facts: answered, exit: killed }, "failed killed_by_signal infrastructure retryable"],
     ["a kill before any answer", { facts: { modelAnswered: null }, exit: killed }, "failed killed_by_signal infrastructure retryable"],
+    ["a kill at the sandbox's memory limit", { facts: answered, exit: killed, memory: atOwnLimit }, "failed out_of_memory agent terminal"],
+    [
+      "a kill at the sandbox's memory limit before any answer",
+      { facts: { modelAnswered: false }, exit: killed, memory: atOwnLimit },
+      "failed out_of_memory infrastructure terminal",
+    ],
+    [
+      "a kill at the sandbox's memory limit before any turn",
+      { facts: { turnStarted: false, modelAnswered: false }, exit: killed, memory: atOwnLimit },
+      "failed out_of_memory infrastructure terminal",
+    ],
+    [
+      "a kill because the host ran short of memory, while a command ran",
+      { facts: answered, exit: killed, memory: byHost, commandRunning: true },
+      "failed out_of_memory infrastructure retryable",
+    ],
+    [
+      "a kill at the wall clock, a command having been killed for memory",
+      { facts: answered, exit: killed, memory: atOwnLimit, stopped: { kind: "wall_clock" } },
+      "incomplete wall_clock limit",
+    ],
+    [
+      "a good end, a command having been killed for memory",
+      { facts: { turnCompleted: true, ...answered }, memory: atOwnLimit },
+      "completed - -",
+    ],
+    [
+      "a bad end, a command having been killed for memory",
+      { facts: { modelAnswered: null }, exit: exited(1), memory: atOwnLimit },
+      "failed exit_code infrastructure retryable",
+    ],
     [
       "a turn that failed before any answer",
       { facts: failedTurn('{"error":{"message":"no such thing"}}', { modelAnswered: null }), exit: exited(1) },
@@ -185,6 +222,20 @@ describe("what a failure says", () => {
       stage: "seed",
       status_code: 503,
       failure_reason: "no namespaces",
+    });
+  });
+
+  it.each<[MemoryEnd, string, boolean]>([
+    [atOwnLimit, "Codex was killed by SIGKILL: the sandbox reached its memory limit", true],
+    [byHost, "Codex was killed by SIGKILL: the worker's host ran short of memory", false],
+  ])("a Codex that was killed for memory says whose memory it was: %j", (memory, failure_reason, terminal) => {
+    const failure_kind = "provider_oom_killed";
+    expect(outcome({ facts: answered, exit: killed, memory }).failure).toEqual({
+      ...base,
+      failure_kind,
+      cause_code: "out_of_memory",
+      failure_reason,
+      terminal,
     });
   });
 

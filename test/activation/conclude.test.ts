@@ -12,6 +12,7 @@ function conclude(values: string[], session = new Session("k"), stderr = "") {
   return concludeSession(buildSecretSet(values.map((value) => ({ value }))), {
     invocation_id: "k",
     transcript: null,
+    memory: { oom_killed: null, memory_limit_reached: null },
     stopped: null,
     requiredTools: [],
     grantedServers: ["office"],

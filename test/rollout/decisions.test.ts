@@ -99,6 +99,8 @@ describe("summarise", () => {
     model_answered: true,
     exit_code: 0,
     signal: null,
+    oom_killed: null,
+    memory_limit_reached: null,
     elapsed_ms: 1,
     reconnects: 0,
     launch_error: null,

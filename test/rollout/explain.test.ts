@@ -21,6 +21,8 @@ const EVIDENCE: NonNullable<Attempt["evidence"]> = {
   model_answered: true,
   exit_code: null,
   signal: "SIGTERM",
+  oom_killed: null,
+  memory_limit_reached: null,
   launch_error: null,
   stopped: { kind: "wall_clock" },
   elapsed_ms: 61_000,

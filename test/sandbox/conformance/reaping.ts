@@ -25,6 +25,10 @@ function startVictim(setting: Setting, mark: string): ChildProcess {
   return spawn(process.execPath, [process.argv[1] as string, JSON.stringify(setting), mark], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
+async function cgroupsBut({ stateDir }: Setting, id: string | null): Promise<string[]> {
+  return (await listOwnerRecords(stateDir)).flatMap((record) => (record.id === id ? [] : (record.cgroups ?? [])));
+}
+
 async function firstLine(child: ChildProcess): Promise<string> {
   const [line] = (await once(createInterface({ input: child.stdout as Readable }), "line")) as [string];
   return line;
@@ -43,6 +47,7 @@ export const reapingChecks: Check[] = [
       const directory = (await firstLine(victim)).replace("ready ", "");
       await until(() => processesNaming(mark).length >= 4, "the victim's processes run");
       assert.deepEqual(await reapDead(setting.stateDir), []);
+      const groups = await cgroupsBut(setting, living.id);
       victim.kill("SIGKILL");
       await once(victim, "exit");
       if (setting.provider === "bubblewrap") await until(() => processesNaming(mark).length === 0, "the kernel ended the sandbox");
@@ -54,6 +59,7 @@ export const reapingChecks: Check[] = [
       );
       assert.deepEqual(processesNaming(mark), []);
       assert.equal(existsSync(directory), false);
+      assert.deepEqual(groups.filter(existsSync), []);
       assert.deepEqual(
         (await listOwnerRecords(setting.stateDir)).map(({ id }) => id),
         [living.id],
@@ -71,6 +77,7 @@ export const reapingChecks: Check[] = [
         const mark = `${delayMs}${uniqueSeconds()}`;
         const victim = startVictim(context.setting, `${mark}:${delayMs}`);
         await once(victim, "exit");
+        const groups = await cgroupsBut(context.setting, null);
         // Within a few milliseconds bwrap's own protection has a gap, which a reaper must close.
         const reaped = await reapDead(context.setting.stateDir);
         assert.deepEqual(
@@ -78,6 +85,7 @@ export const reapingChecks: Check[] = [
           [null],
         );
         assert.deepEqual(processesNaming(`sleep\0${mark}`), []);
+        assert.deepEqual(groups.filter(existsSync), []);
       }
       if (process.getuid?.() === 0) assert.deepEqual(await readdir(join(context.setting.runtimeRoot, "uids")), []);
     },

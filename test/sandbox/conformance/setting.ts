@@ -23,6 +23,8 @@ export interface Check {
   only?: "bubblewrap" | "host";
   /** Needs a uid for each activation. */
   needsRoot?: boolean;
+  /** Needs a worker that may make control groups. */
+  needsCgroups?: boolean;
   run: (context: Context) => Promise<void>;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as sleep } from "node:timers/promises";
+import { findCgroups } from "../../../src/sandbox/find-cgroups.ts";
 import { fileChecks } from "./files.ts";
 import { isolationChecks } from "./isolation.ts";
+import { limitChecks } from "./limits.ts";
 import { beVictim, reapingChecks } from "./reaping.ts";
 import { runningChecks } from "./running.ts";
 import { Context, start, type Check, type Setting } from "./setting.ts";
@@ -11,6 +13,7 @@ export const CHECKS: Check[] = [
   ...runningChecks,
   ...fileChecks,
   ...isolationChecks.map((check) => ({ ...check, only: "bubblewrap" as const })),
+  ...limitChecks.map((check) => ({ ...check, only: "bubblewrap" as const, needsCgroups: true })),
   ...reapingChecks,
 ];
 
@@ -26,7 +29,9 @@ export function applies({ only, needsRoot }: Check, provider: Setting["provider"
 }
 
 async function runChecks(setting: Setting): Promise<void> {
-  for (const check of CHECKS.filter((check) => applies(check, setting.provider, process.getuid?.() === 0))) {
+  const hasCgroups = (await findCgroups()) !== null;
+  const checks = CHECKS.filter((check) => applies(check, setting.provider, process.getuid?.() === 0));
+  for (const check of checks.filter(({ needsCgroups }) => needsCgroups !== true || hasCgroups)) {
     const context = new Context(setting);
     let error: string | null = null;
     try {
