@@ -30,6 +30,7 @@ export type { RedisTarget } from "./redis/connect.ts";
 
 export { runActivation, type RunPorts } from "./activation/run.ts";
 export { openDirectoryStore } from "./artifacts/directory-store.ts";
+export { openArtifactStore, type S3Settings } from "./artifacts/open-store.ts";
 export type { ArtifactStore } from "./artifacts/types.ts";
 export { checkCodexVersion, findCodex, type CodexBinary } from "./codex/binary.ts";
 export { createLogger } from "./logging.ts";

@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import type { SessionActivation } from "../contract/activation.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import type { Artifact } from "../contract/result.ts";
-import { hasErrno, RollcallError } from "../errors.ts";
+import { RollcallError } from "../errors.ts";
 import { findSecrets, redactValue, type SecretSet } from "../redact/index.ts";
 import { findFiles, handedInPath } from "./find-files.ts";
 import { openInside, realRoot } from "./open-inside.ts";
@@ -154,6 +154,6 @@ function artifactPaths(secrets: SecretSet): (relative: string, holdsSecret: bool
 function whyNotCopied(error: unknown, signal: AbortSignal): string {
   if (signal.aborted && error === signal.reason) return TOO_LATE;
   if (error instanceof RollcallError && error.code === "artifact_exists") return "another file has its place in the store";
-  if (hasErrno(error, "ENAMETOOLONG")) return "its path is too long for the store";
+  if (error instanceof RollcallError && error.code === "path_too_long") return "its path is too long for the store";
   throw error;
 }

@@ -3,13 +3,13 @@ import type { Readable } from "node:stream";
 import type { ActivationResult, Artifact, Attempt } from "../contract/result.ts";
 
 /**
- * Where evidence, deliverables and the end of each activation are kept. A worker setting (`dir:`), never a wire field;
+ * Where evidence, deliverables and the end of each activation are kept. A worker setting (`dir:` or `s3:`), never a wire field;
  * all workers of one Redis share one store. Everything given to it is already redacted, or byte-identical on purpose.
  */
 export interface ArtifactStore {
   /** Names this store; workers of one Redis compare it at start. */
   readonly id: string;
-  /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there. */
+  /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there, "path_too_long". */
   put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
   /** The bytes of one artifact; errors (it is not there) come from the stream. */
   open(activationId: string, attempt: number, path: string): Readable;

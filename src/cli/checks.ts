@@ -2,6 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parseSecretKeys } from "../activation/secret-keys.ts";
+import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
@@ -35,6 +36,7 @@ export async function checkMachine(input: CheckInput): Promise<CheckLine[]> {
     ...(await checkRedisServer(input).catch((error: unknown) => [failed("redis", error)])),
     await guarded("key", () => checkSecretKey(input)),
     await guarded("model", () => checkModelKey(input)),
+    await guarded("store", () => checkStore(input)),
     await guarded("disk", () => checkDisk(input)),
   ];
 }
@@ -95,6 +97,19 @@ async function checkModelKey({ settings, env }: CheckInput): Promise<CheckLine> 
   const name = settings.model.api_key_env;
   if ((env[name] ?? "") !== "") return { state: "ok", what: "model", text: `${name} is set` };
   return { state: "warn", what: "model", text: `${name} is not set: export the model key (any value, if your model server asks for none)` };
+}
+
+/** Opens the store as a worker does, which also finds out whether commits in it would be safe. */
+async function checkStore({ settings }: CheckInput): Promise<CheckLine> {
+  const place = settings.artifacts;
+  if (place !== undefined) {
+    const { id } = await openArtifactStore(place, settings.s3);
+    const server = place.startsWith("s3:") ? ` at ${settings.s3.endpoint ?? "Amazon S3"}, which keeps to conditional writes` : "";
+    return { state: "ok", what: "store", text: `${place}${server} (${id})` };
+  }
+  if (settings.redis_url === undefined) return { state: "ok", what: "store", text: "artifacts/ in each output directory" };
+  const text = "artifacts is not set, and REDIS_URL is: workers need the place that all share, s3://BUCKET/PREFIX or a directory";
+  return { state: "warn", what: "store", text };
 }
 
 async function checkDisk({ settings }: CheckInput): Promise<CheckLine> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
-import { openDirectoryStore } from "../artifacts/directory-store.ts";
+import { openArtifactStore } from "../artifacts/open-store.ts";
 import { collectResults } from "../rollout/collect.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
@@ -11,8 +11,8 @@ export function collectCommand(): Command {
     .requiredOption("--out <dir>", "output directory of a run")
     .option("--json", "the summary as JSON on stdout");
   return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {
-    const { artifacts_dir } = await settingsFrom(flags);
-    const { summary, results, kept } = await collectResults(out, (root) => openDirectoryStore(artifacts_dir ?? root));
+    const { artifacts, s3 } = await settingsFrom(flags);
+    const { summary, results, kept } = await collectResults(out, (root) => openArtifactStore(artifacts ?? root, s3));
     process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
     process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`);
   });

@@ -5,7 +5,7 @@ import { oneOf } from "./options.ts";
 
 export function doctorCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("doctor")
-    .description("Check this machine: Codex, sandbox, Redis, keys, disk. Each line says what to do; exit 1 when one fails.")
+    .description("Check this machine: Codex, sandbox, Redis, keys, artifact store, disk. Each line says what to do; exit 1 when one fails.")
     .option("--sandbox <provider>", "bubblewrap (default) or host", oneOf(["bubblewrap", "host"] as const))
     .option("--json", "the lines as a JSON array on stdout");
   return withConfigFlag(command).action(async (flags: SettingsFlags & { json?: true }) => {

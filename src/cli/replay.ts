@@ -48,7 +48,13 @@ async function attemptDirectories(named: string, out: string | undefined, flags:
 }
 
 async function artifactsOf(out: string, flags: SettingsFlags): Promise<string> {
-  return (await settingsFrom(flags)).artifacts_dir ?? join(out, OUTPUT_FILES.artifacts);
+  const { artifacts } = await settingsFrom(flags);
+  const place = artifacts ?? join(out, OUTPUT_FILES.artifacts);
+  if (!place.startsWith("s3:")) return place.replace(/^dir:/u, "");
+  throw new RollcallError(
+    "replay_impossible",
+    `the evidence is in ${place}: copy the activation's part of it here and name that directory`,
+  );
 }
 
 async function namesIn(directory: string): Promise<string[]> {

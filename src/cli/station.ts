@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { parseSecretKeys, type SecretKeys } from "../activation/secret-keys.ts";
-import { openDirectoryStore } from "../artifacts/directory-store.ts";
+import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
@@ -51,11 +51,11 @@ export interface StationOptions {
 /** Throws RollcallError when Redis, the keys or the store cannot be used. The caller closes the station. */
 export async function openStation(options: StationOptions): Promise<Station> {
   const { settings } = options;
-  const artifacts = settings.artifacts_dir ?? options.artifacts;
+  const artifacts = settings.artifacts ?? options.artifacts;
   if (artifacts === null) {
     throw new RollcallError(
-      "artifacts_dir_missing",
-      "set artifacts_dir (or ROLLCALL_ARTIFACTS_DIR) to the directory that all workers share",
+      "artifacts_missing",
+      "set artifacts (or ROLLCALL_ARTIFACTS) to what all workers share: s3://BUCKET/PREFIX or a directory",
     );
   }
   const undo: (() => Promise<void>)[] = [];
@@ -68,7 +68,7 @@ export async function openStation(options: StationOptions): Promise<Station> {
     const lost = deferred<never>();
     const redis = await reachRedis(options, log, lost.reject);
     undo.push(redis.close);
-    const store = await openDirectoryStore(artifacts);
+    const store = await openArtifactStore(artifacts, settings.s3);
     const queues = openQueues(redis.target, {
       onError: (error) => log.warn({ err: error }, "a connection to Redis failed"),
       settings: {

@@ -31,7 +31,8 @@ export async function loadSettings({ env, file, overrides = {} }: SettingsSource
       `settings cannot be used${file === null ? "" : ` (file ${file})`}:\n${problems.join("\n")}`,
     );
   }
-  return { ...parsed.data, secret_key: nonEmpty(env["ROLLCALL_SECRET_KEY"]) };
+  const { artifacts_dir, artifacts = artifacts_dir, ...settings } = parsed.data;
+  return { ...settings, artifacts, secret_key: nonEmpty(env["ROLLCALL_SECRET_KEY"]) };
 }
 
 /** What these settings let a row ask for. */

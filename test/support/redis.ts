@@ -99,7 +99,8 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   };
 }
 
-async function freePort(): Promise<number> {
+/** A free port of the loopback interface. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

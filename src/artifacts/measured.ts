@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
+import { pipeline, Transform, type Readable } from "node:stream";
+
+/**
+ * The same bytes, counted and hashed on their way. An error of the body is one of `bytes`, and when `bytes` is destroyed so
+ * is the body. `written` is right once all were read.
+ */
+export function measured(body: Readable): { bytes: Readable; written: () => { bytes: number; sha256: string } } {
+  const hash = createHash("sha256");
+  let count = 0;
+  const counter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      count += chunk.length;
+      done(null, chunk);
+    },
+  });
+  pipeline(body, counter, () => {}); // whoever reads sees the error
+  return { bytes: counter, written: () => ({ bytes: count, sha256: hash.digest("hex") }) };
+}

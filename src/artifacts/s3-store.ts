@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Readable } from "node:stream";
+import { RollcallError } from "../errors.ts";
+import { endsAndAttempts, newStoreText, readAttempt, storeIdIn } from "./documents.ts";
+import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
+import { measured } from "./measured.ts";
+import type { S3Settings } from "./open-store.ts";
+import { makeS3Client, s3Error } from "./s3-client.ts";
+import type { S3Location } from "./s3-location.ts";
+import { openS3Objects, type S3Objects } from "./s3-objects.ts";
+import type { ArtifactStore } from "./types.ts";
+
+/** How many results are looked for at once; one look takes tens of milliseconds. */
+const LOOKS_AT_ONCE = 16;
+
+/**
+ * The `s3:` store: the same layout as in a directory, as objects below a prefix of a bucket that exists. An end is created by
+ * a conditional put (`If-None-Match: *`); a server that does not keep to the condition is refused with
+ * "store_not_conditional", because two workers could both commit. Throws "store_unwritable" and "store_damaged" too.
+ * An artifact is there whole or not at all: what a killed worker was uploading is lost.
+ */
+export async function openS3Store(location: S3Location, settings: S3Settings): Promise<ArtifactStore> {
+  const client = makeS3Client(settings);
+  const objects = openS3Objects(client, location);
+  const id = await storeId(objects).catch(async (error: unknown) => {
+    if (error instanceof RollcallError && error.code === "store_failed")
+      throw new RollcallError("store_unwritable", `the artifact store is not usable: ${error.message}`);
+    throw await s3Error(client, "store_unwritable", `use the artifact store ${objects.nameOf("")}`, error);
+  });
+  return {
+    id,
+    ...endsAndAttempts(objects),
+    async put(activationId, attempt, path, body, { kind, source, quarantined }) {
+      const place = artifactPath(activationId, attempt, path);
+      const { bytes, written } = measured(body);
+      try {
+        await objects.upload(place, bytes);
+      } finally {
+        body.destroy();
+      }
+      return { path, uri: objects.uriOf(place), source, kind, quarantined, ...written() };
+    },
+    open: (activationId, attempt, path) =>
+      Readable.from(objects.download(artifactPath(activationId, attempt, path)), { objectMode: false }),
+    async withhold(activationId, attempt, path) {
+      const withheld = withheldPath(path);
+      const place = artifactPath(activationId, attempt, withheld);
+      await objects.move(artifactPath(activationId, attempt, path), place);
+      return { path: withheld, uri: objects.uriOf(place) };
+    },
+    async readAttempts(activationId) {
+      const names: string[] = [];
+      for await (const page of objects.directories(activationPath(activationId), "attempt-")) names.push(...page);
+      const attempts = await Promise.all(attemptNumbers(names).map((number) => readAttempt(objects, activationId, number)));
+      return attempts.filter((attempt) => attempt !== null);
+    },
+    async *listEnded() {
+      for await (const page of objects.directories("")) {
+        const ids = page.filter(isActivationId);
+        for (let first = 0; first < ids.length; first += LOOKS_AT_ONCE) {
+          const some = ids.slice(first, first + LOOKS_AT_ONCE);
+          const ended = await Promise.all(some.map((one) => objects.exists(resultPath(one))));
+          yield* some.filter((_, index) => ended[index]);
+        }
+      }
+    },
+  };
+}
+
+/** Reads the store's id, or gives a new store one. Then creates it once more, which must not succeed. */
+async function storeId(objects: S3Objects): Promise<string> {
+  if ((await objects.read(STORE_FILE)) === null) await objects.create(STORE_FILE, newStoreText());
+  const text = await objects.read(STORE_FILE);
+  const id = storeIdIn(text, objects);
+  // The same text again: where the condition is ignored, nothing is changed by having tried.
+  if (text === null || !(await objects.create(STORE_FILE, text))) return id;
+  throw new RollcallError(
+    "store_not_conditional",
+    `the S3 server ignores \`If-None-Match: *\`: it wrote ${objects.nameOf(STORE_FILE)} over the one that was there. ` +
+      "Two workers could both commit a result; use a server with conditional writes, or a shared directory",
+  );
+}
