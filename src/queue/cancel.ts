@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CancelMark } from "../activation/ports.ts";
-import { activationJobId } from "../contract/identity.ts";
-import { chargedSoFar } from "./attempts.ts";
+import { answerTo, type Outcome } from "./answers.ts";
+import { findActivations, findJobs, type ActivationState, type FoundActivation } from "./find-activation.ts";
 import { promoteParked } from "./gate.ts";
-import type { FinalJobData } from "./jobs.ts";
-import { FINAL, finalJobId, keys } from "./names.ts";
+import { keys } from "./names.ts";
+import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { inPieces } from "./scan.ts";
+
+/** How many of a run's activations are cancelled at once: Redis serves others in between. */
+const BATCH = 100;
 
 export interface CancelAnswer {
   activation_id: string;
-  /** Where it was found. starting: claimed, Codex not begun. ended: its result stands. unknown: never queued, or long gone. */
-  state: "waiting" | "parked" | "delayed" | "starting" | "running" | "ending" | "ended" | "unknown";
-  /** cancelled: its job is out of the queue, `final` records the end. cancelling: its worker was told. nothing: no effect. */
-  outcome: "cancelled" | "cancelling" | "nothing";
+  run_id: string | null;
+  /** Where it was found. */
+  state: ActivationState;
+  /** done: its job is out of the queue, `final` records the end. asked: its worker was told. */
+  outcome: Outcome;
 }
 
 /**
@@ -20,32 +25,29 @@ export interface CancelAnswer {
  * moment; the first mark wins. An activation about to commit may still end otherwise.
  */
 export async function cancelActivation(queues: Queues, activationId: string, mark: CancelMark): Promise<CancelAnswer> {
-  const { redis } = queues;
-  const generation = Number((await redis.hget(keys.ledger(activationId), "generation")) ?? 0);
-  const jobId = activationJobId(activationId, generation);
-  const answer = (state: CancelAnswer["state"], outcome: CancelAnswer["outcome"]): CancelAnswer => ({
-    activation_id: activationId,
-    state,
-    outcome,
-  });
+  const found = await findActivations(queues, [activationId]);
+  const [answer] = await cancelFound(queues, found, mark);
+  const { run_id } = answer!;
+  if (run_id !== null && answer!.outcome === "done") await promoteParked(queues, run_id); // its place is free
+  return answer!;
+}
 
-  const [finalData, finalEnded] = await redis.hmget(keys.job(FINAL, finalJobId(jobId)), "data", "finishedOn");
-  if (finalData == null) return answer("unknown", "nothing");
-  if (finalEnded != null) return answer("ended", "nothing");
-  await redis.set(keys.cancel(jobId), JSON.stringify(mark), "PX", queues.settings.keep_ended_ms, "NX");
-
-  const { run_id: runId } = JSON.parse(finalData) as FinalJobData;
-  const state = await stateOf(queues, runId, jobId);
-  if (state === "ending") return answer(state, "nothing");
-  // Never removes one that is active: a lost claim comes back to a worker, which sees the mark.
-  if (state !== "running" && (await removed(queues, jobId))) {
-    await redis.zrem(keys.parked(runId), jobId);
-    await promoteParked(queues, runId);
-    return answer(state, "cancelled");
+/**
+ * Cancels everything of a run that has not ended, also what is queued meanwhile; answers how many were found in each state.
+ * Ids are held in memory, about 100 bytes each.
+ */
+export async function cancelRun(queues: Queues, runId: string, mark: CancelMark): Promise<Partial<Record<ActivationState, number>>> {
+  const counts: Partial<Record<ActivationState, number>> = {};
+  const seen = new Set<string>();
+  for (let before = -1; before < seen.size;) {
+    before = seen.size;
+    for await (const jobIds of inPieces(queues.redis.sscanStream(keys.pending(runId), { count: BATCH }), BATCH)) {
+      const fresh = jobIds.filter((jobId) => !seen.has(jobId));
+      for (const jobId of fresh) seen.add(jobId);
+      for (const { state } of await cancelFound(queues, await findJobs(queues, fresh), mark)) counts[state] = (counts[state] ?? 0) + 1;
+    }
   }
-  await redis.publish(keys.cancels, jobId);
-  const running = (await chargedSoFar(redis, activationId)).lost; // an attempt is open: here it just runs
-  return answer(running ? "running" : "starting", "cancelling");
+  return counts;
 }
 
 /** The request to cancel a job; null when there is none. */
@@ -54,23 +56,46 @@ export async function readCancelMark(queues: Queues, jobId: string): Promise<Can
   return text === null ? null : (JSON.parse(text) as CancelMark);
 }
 
-async function stateOf(queues: Queues, runId: string, jobId: string): Promise<CancelAnswer["state"]> {
-  const state = await queues.activations.getJobState(jobId);
-  switch (state) {
-    case "delayed":
-      return (await queues.redis.zscore(keys.parked(runId), jobId)) === null ? "delayed" : "parked";
-    case "active":
-      return "running";
-    case "completed":
-    case "failed":
-    case "unknown":
-      return "ending"; // over for the worker, or removed; `final` has not recorded it yet
-    default:
-      return "waiting";
-  }
+/** For a job whose worker was lost: where no worker lives, nobody else would ever see its mark. */
+export async function removeIfCancelled(queues: Queues, jobId: string): Promise<void> {
+  if ((await readCancelMark(queues, jobId)) !== null) await removeWaiting(queues, jobId);
 }
 
-/** False when a worker holds it. */
-async function removed(queues: Queues, jobId: string): Promise<boolean> {
+async function cancelFound(queues: Queues, found: readonly FoundActivation[], mark: CancelMark): Promise<CancelAnswer[]> {
+  const open = found.filter(({ state }) => state !== "ended" && state !== "unknown");
+  // The marks first: whoever claims one from here on sees it.
+  await inPipeline(queues.redis, (pipeline) => {
+    for (const { job_id } of open) {
+      pipeline.set(keys.cancel(job_id), JSON.stringify(mark), "PX", queues.settings.keep_ended_ms, "NX");
+    }
+  });
+  const removed = new Set<string>();
+  await Promise.all(open.map(async ({ job_id }) => (await removeWaiting(queues, job_id)) && removed.add(job_id)));
+  await inPipeline(queues.redis, (pipeline) => {
+    for (const { job_id, run_id } of open) {
+      if (removed.has(job_id)) pipeline.zrem(keys.parked(run_id!), job_id);
+      else pipeline.publish(keys.cancels, job_id);
+    }
+  });
+  return found.map(({ activation_id, run_id, job_id, state }) => {
+    // It was taken, or handed back, since it was looked at.
+    const now = removed.has(job_id) ? (isClaimed(state) ? "waiting" : state) : isQueued(state) ? "starting" : state;
+    return { activation_id, run_id, state: now, outcome: answerTo("cancel", now).outcome };
+  });
+}
+
+function isQueued(state: ActivationState): boolean {
+  return state === "waiting" || state === "parked" || state === "delayed";
+}
+
+function isClaimed(state: ActivationState): boolean {
+  return state === "starting" || state === "running" || state === "committing";
+}
+
+/** Takes a job out of the queue, which releases its parent. False when a worker has it, or it is not there. */
+async function removeWaiting(queues: Queues, jobId: string): Promise<boolean> {
+  // Never one that is active: a lost claim comes back to a worker, which sees the mark. Nor one that has ended.
+  const state = await queues.activations.getJobState(jobId);
+  if (state === "active" || state === "completed" || state === "failed" || state === "unknown") return false;
   return (await queues.activations.getBackend().remove(jobId, false)) === 1;
 }

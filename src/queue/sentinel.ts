@@ -6,7 +6,7 @@ import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import { redisOptions } from "../redis/connect.ts";
-import { readCancelMark } from "./cancel.ts";
+import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
 import { announceEnd } from "./ended.ts";
@@ -65,6 +65,7 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
   // Never runs anything: without a processor a worker can still look for lost claims.
   const watch = new Worker(ACTIVATIONS, null, { ...common, autorun: false });
   for (const worker of [final, watch]) worker.on("error", queues.onError);
+  watch.on("stalled", (jobId: string) => void removeIfCancelled(queues, jobId).catch(queues.onError));
   await watch.startStalledCheckTimer();
 
   return {

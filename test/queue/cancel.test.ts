@@ -20,7 +20,7 @@ beforeEach(async () => {
 const cancel = (id = "act-a") => cancelActivation(rig.open(), id, mark);
 
 it("cancels one that waits, with one result that says who and why [D12]", async () => {
-  expect(await cancel()).toMatchObject({ state: "waiting", outcome: "cancelled" });
+  expect(await cancel()).toMatchObject({ state: "waiting", outcome: "done" });
   await rig.sentinel();
   const result = await rig.ended("act-a");
   expect(result).toMatchObject({ status: "cancelled", cause_class: "cancelled", failure: { failure_kind: "cancelled", status_code: 409 } });
@@ -33,7 +33,7 @@ it("cancels one that is parked, and its place goes to another [D12]", async () =
   await rig.sentinel();
   await rig.worker(completes(rig.store));
   await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ parked: 1 }), WAIT);
-  expect(await cancel()).toMatchObject({ state: "parked", outcome: "cancelled" });
+  expect(await cancel()).toMatchObject({ state: "parked", outcome: "done" });
   expect((await rig.ended("act-a")).status).toBe("cancelled");
   expect(await runStatus(rig.queues, "run-1")).toMatchObject({ parked: 0, ended: { cancelled: 1 } });
 });
@@ -46,7 +46,7 @@ it("cancels one that waits for its next attempt, and keeps what was saved of the
     return { kind: "retry", attempt: attemptOf(attempt) };
   });
   await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ delayed: 1 }), WAIT);
-  expect(await cancel()).toMatchObject({ state: "delayed", outcome: "cancelled" });
+  expect(await cancel()).toMatchObject({ state: "delayed", outcome: "done" });
   expect(await rig.ended("act-a")).toMatchObject({ status: "cancelled", attempts: [{ attempt: 0 }] });
 });
 
@@ -68,7 +68,7 @@ it("aborts one that is starting or running with the mark, before the next heartb
     return { kind: "ended", ...(await rig.store.commit(cancelled)) };
   });
   await vi.waitFor(() => expect(seen).toContain("starting"), WAIT);
-  expect(await cancel()).toMatchObject({ state: "starting", outcome: "cancelling" });
+  expect(await cancel()).toMatchObject({ state: "starting", outcome: "asked" });
   proceed();
   const begun = performance.now();
   expect((await rig.ended("act-a")).status).toBe("cancelled");
@@ -101,7 +101,7 @@ it("answers running for one whose attempt has begun [D12]", async () => {
     return { kind: "handed_back", reason: (await stopReason(signal)).kind };
   });
   await vi.waitFor(() => expect(running).toBe(true), WAIT);
-  expect(await cancel()).toMatchObject({ state: "running", outcome: "cancelling" });
+  expect(await cancel()).toMatchObject({ state: "running", outcome: "asked" });
   expect((await rig.ended("act-a")).status).toBe("cancelled");
 });
 
@@ -111,7 +111,7 @@ it("changes nothing about one that has ended, or was never there [D12]", async (
   const result = await rig.ended("act-a");
   expect(await cancel()).toMatchObject({ state: "ended", outcome: "nothing" });
   expect(await rig.store.readCommit("act-a")).toEqual(result);
-  expect(await cancel("act-nobody")).toMatchObject({ state: "unknown", outcome: "nothing" });
+  expect(await cancel("act-nobody")).toMatchObject({ state: "unknown", outcome: "impossible" });
   expect(await readCancelMark(rig.queues, "act-nobody")).toBeNull();
 });
 

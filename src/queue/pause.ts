@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setRunGate } from "./gate.ts";
+import { keys } from "./names.ts";
+import type { Queues } from "./queues.ts";
+
+/** Who paused a run, when (ISO 8601) and why. */
+export interface PauseMark {
+  by: string;
+  at: string;
+  reason: string;
+}
+
+/** Field of the gate's hash, beside "paused". */
+const FIELD = "pause";
+
+/** Nothing of the run starts any more; what runs goes on. False: it was paused before, and that mark stays. */
+export async function pauseRun(queues: Queues, runId: string, mark: PauseMark): Promise<boolean> {
+  const first = await queues.redis.hsetnx(keys.gate(runId), FIELD, JSON.stringify(mark));
+  await setRunGate(queues, runId, { paused: true });
+  return first === 1;
+}
+
+/** Opens the run's gate; parked activations are woken, as many as its limit lets. False: it was not paused. */
+export async function resumeRun(queues: Queues, runId: string): Promise<boolean> {
+  const paused = await queues.redis.hget(keys.gate(runId), "paused");
+  await queues.redis.hdel(keys.gate(runId), FIELD);
+  await setRunGate(queues, runId, { paused: false });
+  return paused === "1";
+}
+
+/** null: the run is not paused, or by somebody who left no mark. */
+export async function readPause(queues: Queues, runId: string): Promise<PauseMark | null> {
+  const [paused, text] = await queues.redis.hmget(keys.gate(runId), "paused", FIELD);
+  return paused !== "1" || text == null ? null : (JSON.parse(text) as PauseMark);
+}
