@@ -21,7 +21,7 @@ export function earlierResultPath(activationId: string, generation: number): str
   return `${activationPath(activationId)}/result.g${generation}.json`;
 }
 
-export function attemptPath(activationId: string, attempt: number): string {
+function attemptPath(activationId: string, attempt: number): string {
   return `${activationPath(activationId)}/attempt-${attempt}`;
 }
 

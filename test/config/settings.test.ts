@@ -40,6 +40,21 @@ describe("loadSettings", () => {
     expect((await loadSettings({ env: { ...xdg, ROLLCALL_STATE_DIR: "/own" }, file: null })).state_dir).toBe("/own");
   });
 
+  it("takes the place of artifacts from either of its two names, and refuses both at once", async () => {
+    expect((await loadSettings({ env: { ...HOME, ROLLCALL_ARTIFACTS_DIR: "/a" }, file: null })).artifacts).toBe("/a");
+    expect((await loadSettings({ env: { ...HOME, ROLLCALL_ARTIFACTS: "s3://bucket/p" }, file: null })).artifacts).toBe("s3://bucket/p");
+    const both = { ...HOME, ROLLCALL_ARTIFACTS: "s3://bucket/p", ROLLCALL_ARTIFACTS_DIR: "/a" };
+    await expect(loadSettings({ env: both, file: null })).rejects.toThrow(/artifacts_dir: artifacts is set too/);
+  });
+
+  it("refuses credentials in the address of a bucket or its server, and does not repeat them", async () => {
+    const env = { ...HOME, ROLLCALL_ARTIFACTS: "s3://key:s3cret@bucket/p", AWS_ENDPOINT_URL_S3: "http://key:s3cret@host" };
+    const message = await loadSettings({ env, file: null }).catch((error: Error) => error.message);
+    expect(message).toContain("artifacts: expected s3://BUCKET/PREFIX without credentials");
+    expect(message).toContain("s3.endpoint: credentials do not belong here");
+    expect(message).not.toContain("s3cret");
+  });
+
   it("counts an empty variable as not set", async () => {
     expect((await loadSettings({ env: { ...HOME, REDIS_URL: "", XDG_STATE_HOME: "" }, file: null })).redis_url).toBeUndefined();
   });
