@@ -27,6 +27,8 @@ export interface AttemptContext {
   secrets: SecretSet;
   evidence: EvidenceTarget;
   progress: (entry: Omit<ProgressEntry, "attempt">) => void;
+  /** The model answered for the first time. */
+  answered: () => void;
 }
 
 /** Takes the attempt's number and settles everything that follows from it. The caller ends `forgetSecrets`. */
@@ -52,6 +54,7 @@ export async function beginAttempt(claim: Claim, ports: RunPorts): Promise<{ con
       secrets,
       evidence: { store: ports.store, activation_id: activation.activation_id, attempt, secrets },
       progress: (entry) => ledger.progress({ ...entry, attempt }),
+      answered: () => ledger.answered(),
     },
     forgetSecrets: ports.liveSecrets.add(secrets),
   };

@@ -43,7 +43,9 @@ export interface ClassifyInput {
 export function sessionEnd(exit: SandboxExit, stopped: Stopped): SessionEnd {
   const idle = stopped?.kind === "idle";
   const ended = { timedOut: idle || stopped?.kind === "wall_clock", idle };
-  return exit.started ? { code: exit.code, signal: exit.signal, ...ended } : { code: null, signal: null, ...ended };
+  if (!exit.started) return { code: null, signal: null, ...ended };
+  // It had said how its turn ended; how it then died was our doing.
+  return stopped?.kind === "linger" ? { code: 0, signal: null, ...ended } : { code: exit.code, signal: exit.signal, ...ended };
 }
 
 /** Decides what the attempt's end is called and whose it is. Pure. The order is the order of certainty. */

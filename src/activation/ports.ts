@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult, Attempt } from "../contract/result.ts";
+import type { Sign } from "./sign.ts";
 
 /** Why a running attempt is told to stop; the reason of its AbortSignal. */
 export type StopReason =
@@ -34,6 +35,13 @@ export interface AttemptLedger {
   takeAttempt(): Promise<{ attempt: number; charged: number }>;
   /** Read again right before commit. */
   cancelMark(): Promise<CancelMark | null>;
+  /**
+   * Tells the run's breaker how the attempt ended, before that is saved. `charged` false: the breaker was open before, so
+   * that the attempt must not count.
+   */
+  tell(sign: Sign): Promise<{ charged: boolean }>;
+  /** The model answered for the first time. Never throws and never waits. */
+  answered(): void;
   /** Never throws and never waits; drops what comes faster than the stream takes. Already redacted. */
   progress(entry: ProgressEntry): void;
 }
@@ -50,7 +58,9 @@ export interface ProgressEntry {
 export type RunEnd =
   /** result.json exists: made by this run, or found. */
   | { kind: "ended"; result: ActivationResult }
-  /** attempt.json is saved, the attempt is charged, another may follow. */
+  /** attempt.json is saved and says whether the attempt is charged; another may follow. */
   | { kind: "retry"; attempt: Attempt }
+  /** The model server had too many sessions: attempt.json is saved, uncharged, and it begins again. `wait_ms`: as the server asked; null = it did not say. */
+  | { kind: "back_off"; attempt: Attempt; wait_ms: number | null }
   /** Nothing was charged; somebody else goes on with it. */
   | { kind: "handed_back"; reason: StopReason["kind"] };

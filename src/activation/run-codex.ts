@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { putStderr } from "../artifacts/evidence.ts";
-import { openEventWriter, type EventWriter } from "../artifacts/event-writer.ts";
+import { openEventWriter } from "../artifacts/event-writer.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import type { Artifact } from "../contract/result.ts";
 import type { CodexCommand } from "../codex/command.ts";
@@ -11,10 +11,11 @@ import { redactText } from "../redact/index.ts";
 import type { MemoryEnd, Sandbox, SandboxExit, SandboxProcess } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { StopReason } from "./ports.ts";
+import { quietFor } from "./quiet.ts";
 import { within } from "./within.ts";
 
 /** Why we ended Codex; null = it ended by itself. */
-export type Stopped = { kind: "wall_clock" } | { kind: "idle" } | StopReason | null;
+export type Stopped = { kind: "wall_clock" } | { kind: "idle" } | { kind: "linger" } | StopReason | null;
 
 /** All that was seen of one Codex from launch to exit. Texts are not yet redacted, artifacts are. */
 export interface CodexEnd {
@@ -31,6 +32,9 @@ export interface CodexEnd {
 
 /** SIGTERM ends Codex in some 30 ms (seen in 0.144.4); one that hangs in a system call gets this long. */
 const STOP_GRACE_MS = 5_000;
+
+/** Codex exits within 0.1 s of its turn's end. One that does not, or a process of its that holds the pipes then, is not waited for longer. */
+const LINGER_MS = 5_000;
 
 /** What is already in the pipes of a Codex that was told to stop is read in milliseconds; more would hold up whoever asked. */
 const DRAIN_MS = 1_000;
@@ -60,17 +64,34 @@ export async function runCodex(
     wallMs: timeout_seconds * 1000,
     idleMs: idle_seconds === undefined ? null : idle_seconds * 1000,
   });
+  const quiet = quietFor(LINGER_MS);
+  child.stderr.on("data", () => quiet.heard(false));
+  let answered = false;
+  async function follow(record: StdoutRecord): Promise<void> {
+    quiet.heard(true);
+    session.apply(record);
+    if (session.answered && !answered) context.answered();
+    answered = session.answered;
+    await events.write(record.at, record.value);
+    // After the write: a slow store is not an idle Codex.
+    if (session.turnEnded) watch.turnEnded();
+    else if (session.turnStarted) watch.active();
+    const note = noteOf(record);
+    if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note) });
+    quiet.heard(false);
+  }
   try {
-    const reading = followEvents(child, session, events, { context, onActivity: watch.active });
+    const reading = forEachRecord(child, follow);
     reading.catch(() => child.stop({ graceMs: 0 }));
     const exit = await child.exited;
     const elapsed_ms = context.clock() - started;
     const { oom_killed, memory_limit_reached } = sandbox.usage();
     watch.exited();
+    quiet.count();
     // A process that Codex left behind may hold the pipes; what it writes is none of Codex's.
     const readToTheEnd = Promise.allSettled([reading, stderrFile]);
     const toldToStop = watch.aborted.then(() => within(DRAIN_MS, readToTheEnd));
-    await within(session_close_timeout_seconds * 1000, Promise.race([readToTheEnd, toldToStop]));
+    await within(session_close_timeout_seconds * 1000, Promise.race([readToTheEnd, toldToStop, quiet.reached]));
     for (const stream of [child.stdout, child.stderr, tail]) stream.destroy(); // nothing happens to those that have ended
     await reading.catch(ignorePrematureClose);
     const ended = await events.end();
@@ -86,6 +107,7 @@ export async function runCodex(
     };
   } finally {
     watch.end();
+    quiet.end();
     child.stop({ graceMs: 0 }); // nothing happens when it has ended
   }
 }
@@ -96,19 +118,8 @@ function writePrompt(child: SandboxProcess, prompt: string): void {
   child.stdin.end(prompt);
 }
 
-async function followEvents(
-  child: SandboxProcess,
-  session: Session,
-  events: EventWriter,
-  { context, onActivity }: { context: AttemptContext; onActivity: () => void },
-): Promise<void> {
-  for await (const record of readStdout(child.stdout)) {
-    session.apply(record);
-    await events.write(record.at, record.value);
-    if (session.turnStarted) onActivity(); // after the write: a slow store is not an idle Codex
-    const note = noteOf(record);
-    if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note) });
-  }
+async function forEachRecord(child: SandboxProcess, use: (record: StdoutRecord) => Promise<void>): Promise<void> {
+  for await (const record of readStdout(child.stdout)) await use(record);
 }
 
 /** What a person watching wants to know of an event; null = nothing. */
@@ -127,6 +138,8 @@ interface Watch {
   stopped: () => Stopped;
   /** The turn goes on: the idle limit counts from here. */
   active: () => void;
+  /** Codex has nothing more to do than to exit. */
+  turnEnded: () => void;
   /** Codex is gone: no limit can strike any more, but a cancel still counts while its output is read. */
   exited: () => void;
   /** Settles when we are told to stop. */
@@ -134,21 +147,25 @@ interface Watch {
   end: () => void;
 }
 
-/** Ends Codex at the wall clock, when its turn is silent for too long, or when told to; the first reason counts. */
+/** Ends Codex at the wall clock, when its turn is silent for too long, when it lingers after it, or when told to; the first reason counts. */
 function watchForStop(child: SandboxProcess, signal: AbortSignal, { wallMs, idleMs }: { wallMs: number; idleMs: number | null }): Watch {
   let stopped: Stopped = null;
   let hasExited = false;
-  let idle: NodeJS.Timeout | undefined;
+  let silence: NodeJS.Timeout | undefined;
   const stop = (why: NonNullable<Stopped>): void => {
     // What had ended by itself is finished work: only a cancel makes another end of it.
     if (!hasExited || why.kind === "cancelled") stopped ??= why;
     child.stop({ graceMs: why.kind === "lock_lost" ? 0 : STOP_GRACE_MS });
   };
   const wall = setTimeout(() => stop({ kind: "wall_clock" }), wallMs);
+  const silentFor = (ms: number | null, why: NonNullable<Stopped>): void => {
+    clearTimeout(silence);
+    if (ms !== null && !hasExited) silence = setTimeout(() => stop(why), ms);
+  };
   const endLimits = (): void => {
     hasExited = true;
     clearTimeout(wall);
-    clearTimeout(idle);
+    clearTimeout(silence);
   };
   let onAbort = (): void => undefined;
   const aborted = new Promise<void>((resolve) => {
@@ -161,10 +178,8 @@ function watchForStop(child: SandboxProcess, signal: AbortSignal, { wallMs, idle
   });
   return {
     stopped: () => stopped,
-    active: () => {
-      clearTimeout(idle);
-      if (idleMs !== null && !hasExited) idle = setTimeout(() => stop({ kind: "idle" }), idleMs);
-    },
+    active: () => silentFor(idleMs, { kind: "idle" }),
+    turnEnded: () => silentFor(LINGER_MS, { kind: "linger" }),
     exited: endLimits,
     aborted,
     end: () => {

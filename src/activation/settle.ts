@@ -13,11 +13,13 @@ import {
   type WorkerInfo,
 } from "../contract/result.ts";
 import { redactValue } from "../redact/index.ts";
+import { toldWaitMs } from "../codex/told-wait.ts";
 import type { AttemptContext } from "./attempt.ts";
 import { newCanary, type Canary } from "./canary.ts";
 import { cancelledOutcome, type Outcome } from "./classify.ts";
 import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
+import { isBackOff, signOf } from "./sign.ts";
 
 /** What an attempt leaves. Everything in it is redacted. */
 export interface AttemptReport {
@@ -39,12 +41,15 @@ export async function settle(claim: Claim, context: AttemptContext, left: Attemp
   const canary = newCanary(context, ports);
   const report = await withSearchedEvidence(left, canary);
   const handedBack = report.outcome.failure?.failure_kind === "shutdown";
-  const attempt = await canary.document("attempt.json", attemptSchema, attemptRecord(context, report, { charged: !handedBack }));
+  const charged = !handedBack && !isBackOff(report.outcome) && (await counts(claim, report, ports));
+  const attempt = await canary.document("attempt.json", attemptSchema, attemptRecord(context, report, { charged }));
   await ports.store.putAttempt(activation_id, attempt);
   if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason).kind };
 
   const mark = redactValue(context.secrets, await lastCancelMark(claim, ports));
-  if (mark === null && mayTryAgain(report.outcome, context)) return { kind: "retry", attempt };
+  if (mark === null && isBackOff(report.outcome))
+    return { kind: "back_off", attempt, wait_ms: toldWaitMs(report.outcome.failure!.failure_reason) };
+  if (mark === null && mayTryAgain(report.outcome, context, { charged })) return { kind: "retry", attempt };
   const final = mark === null ? report : { ...report, outcome: cancelledOutcome(mark) };
   // Also when the claim was lost meanwhile: finished work is not thrown away, and whoever commits second reads the first's.
   const attempts = await ports.store.readAttempts(activation_id);
@@ -59,6 +64,16 @@ async function withSearchedEvidence(report: AttemptReport, canary: Canary): Prom
   return { ...report, artifacts, observations: { ...observations, gaps: [...observations.gaps, ...gaps] } };
 }
 
+/** Whether the attempt counts: not when it met what had opened the run's breaker before. */
+async function counts({ ledger, activation }: Claim, { outcome, evidence }: AttemptReport, { log }: RunPorts): Promise<boolean> {
+  try {
+    return (await ledger.tell(signOf(outcome, evidence?.model_answered ?? null))).charged;
+  } catch (error) {
+    log.warn({ activation_id: activation.activation_id, err: error }, "the run's breaker could not be told of an attempt");
+    return true;
+  }
+}
+
 /** Redis may be away just now; finished work is committed all the same. */
 async function lastCancelMark({ ledger, activation }: Claim, { log }: RunPorts): Promise<CancelMark | null> {
   try {
@@ -69,8 +84,12 @@ async function lastCancelMark({ ledger, activation }: Claim, { log }: RunPorts):
   }
 }
 
-function mayTryAgain({ status, failure }: Outcome, { charged, activation }: AttemptContext): boolean {
-  return status === "failed" && failure?.terminal === false && charged + 1 < activation.max_attempts;
+function mayTryAgain(
+  { status, failure }: Outcome,
+  { charged: before, activation }: AttemptContext,
+  { charged }: { charged: boolean },
+): boolean {
+  return status === "failed" && failure?.terminal === false && (!charged || before + 1 < activation.max_attempts);
 }
 
 function attemptRecord(context: AttemptContext, report: AttemptReport, { charged }: { charged: boolean }): Attempt {

@@ -57,7 +57,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     model_providers: {
       [PROVIDER]: {
         name: PROVIDER,
-        base_url: (model.base_url ?? DEFAULT_BASE_URL).replaceAll("{capture_key}", input.captureKey),
+        base_url: modelBaseUrl(model, input.captureKey),
         env_key: "OPENAI_API_KEY",
         wire_api: "responses",
         stream_idle_timeout_ms: Math.ceil(codex.timeout_seconds * 1000), // Codex takes integers only
@@ -67,6 +67,11 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     projects: { [input.workdir]: { trust_level: "untrusted" } },
     ...(Object.keys(input.servers).length === 0 ? {} : { mcp_servers: { ...input.servers } }),
   };
+}
+
+/** Where Codex finds the Responses API. */
+export function modelBaseUrl(model: Pick<SessionActivation["model"], "base_url">, captureKey: string): string {
+  return (model.base_url ?? DEFAULT_BASE_URL).replaceAll("{capture_key}", captureKey);
 }
 
 /** The configured system prompt, the activation's instructions, its leading system message; joined by a blank line. */

@@ -91,6 +91,16 @@ export class Session {
     return this.#facts.turnStarted;
   }
 
+  /** Nothing more is to come: Codex runs one turn. */
+  get turnEnded(): boolean {
+    return this.#facts.turnCompleted || this.#facts.turnFailures.length > 0;
+  }
+
+  /** Something came that only the model can have made. */
+  get answered(): boolean {
+    return this.#facts.turnCompleted || this.#facts.items.length > 0 || this.#open.size > 0;
+  }
+
   apply(record: StdoutRecord): void {
     if (record.kind === "unparsed") this.#facts.unparsedLines++;
     else this.#facts.events++;

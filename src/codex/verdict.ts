@@ -66,9 +66,13 @@ function causeOf(facts: SessionFacts, end: SessionEnd): { cause: CauseCode; fail
   return { cause: facts.turnCompleted ? "unknown" : "stream_lost", failureKind: "agent_run_error" };
 }
 
+/** How Codex says that the model server has too many requests; a 503 counts when it asks to come again (0.144.4 and 0.171.0). */
+const TOO_MANY =
+  /last status: 429\b|^Selected model is at capacity\b|^(stream disconnected before completion: )?rate limit (reached|exceeded)\b|^unexpected status (429|503)\b.*\btry again in\b/is;
+
 /** Reads Codex's text of a failed turn (0.144.4 and 0.171.0); the model server's own status is often lost in it. */
 function turnFailureCause(text: string): { cause: CauseCode; failureKind: FailureKind } {
-  if (/last status: 429\b/.test(text)) return { cause: "rate_limited", failureKind: "provider_unavailable" };
+  if (TOO_MANY.test(text)) return { cause: "rate_limited", failureKind: "provider_unavailable" };
   if (text.startsWith("Missing environment variable: ")) return { cause: "model_key_missing", failureKind: "agent_request_failed" };
   if (/^Quota exceeded\b/.test(text)) return { cause: "turn_failed", failureKind: "provider_quota_exhausted" };
   if (text.startsWith("stream disconnected before completion: ")) return { cause: "stream_lost", failureKind: "provider_unavailable" };

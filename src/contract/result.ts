@@ -22,6 +22,8 @@ export type CauseClass = z.infer<typeof causeClassSchema>;
 const stoppedSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("wall_clock") }),
   z.strictObject({ kind: z.literal("idle") }),
+  /** Its turn was over, and it did not exit. */
+  z.strictObject({ kind: z.literal("linger") }),
   z.strictObject({ kind: z.literal("cancelled"), mark: z.strictObject({ by: z.string(), at: z.string(), reason: z.string() }) }),
   z.strictObject({ kind: z.literal("shutdown") }),
   z.strictObject({ kind: z.literal("lock_lost") }),

@@ -5,17 +5,19 @@ import type { Logger } from "pino";
 import type { Claim, RunEnd, StopReason } from "../activation/ports.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import type { Status } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
 import { redisOptions } from "../redis/connect.ts";
 import { decideClaim } from "./claim.ts";
 import { closeWorker } from "./close-worker.ts";
-import { afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
+import { afterBackOff, afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
 import { leaveGate, promoteParked } from "./gate.ts";
 import type { ActivationJobData, ChildEnd } from "./jobs.ts";
 import { claimLedger, type ClaimLedger } from "./ledger.ts";
+import { leaveModel, wakeForModel } from "./model-limiter.ts";
 import { ACTIVATIONS, PREFIX } from "./names.ts";
 import type { Queues } from "./queues.ts";
-import { startRunning, type Running } from "./running.ts";
+import { startRunning, type Running, type Slot } from "./running.ts";
 import { requireSameStore, type WorkerFacts } from "./worker-lease.ts";
 
 export interface ActivationWorkerOptions {
@@ -49,6 +51,8 @@ export interface Drain {
 
 /** A job that is still running here must have ended before the same one is taken again. */
 const AGAIN_MS = 1_000;
+
+const GRADABLE: ReadonlySet<Status> = new Set(["completed", "incomplete"]);
 
 type ActivationJob = Job<ActivationJobData, ChildEnd>;
 
@@ -120,19 +124,21 @@ async function handle(
   signal: AbortSignal,
 ): Promise<Disposal> {
   const { activation: sealed, generation, enqueued_at } = job.data;
+  const names = { activationId: sealed.activation_id, runId: String(sealed["run_id"]), jobId: job.id! };
   let ledger: ClaimLedger | null = null;
   try {
     const decision = await decideClaim(queues, store, keys, facts, job.id!, job.data);
     if (decision.kind !== "start") return await afterClaim(queues, job.id!, decision);
-    const { activation } = decision;
-    running.holdSlot(job.id!);
-    ledger = claimLedger(queues, activation.activation_id, job.id!, decision.nextAttempt);
+    const { activation, model } = decision;
+    running.holdSlot(job.id!, model);
+    ledger = claimLedger(queues, names, decision.nextAttempt);
     const end = await run({ activation, generation, enqueued_at, signal, ledger });
+    if (end.kind === "back_off") return await afterBackOff(queues, { jobId: job.id!, model, end, ledger, log });
     return await afterRun(queues.settings, activation, end, ledger);
   } catch (error) {
     const stop = signal.aborted ? (signal.reason as StopReason) : null;
     log.error({ err: error, activation_id: sealed.activation_id, stopped: stop?.kind }, "an activation could not be handled");
-    return afterFault(queues, sealed.activation_id, error, ledger, stop);
+    return afterFault(queues, names, error, ledger, stop);
   }
 }
 
@@ -149,10 +155,16 @@ async function settle(job: ActivationJob, token: string, disposal: Disposal, log
   throw disposal.kind === "hand_back" ? new WaitingError() : new DelayedError();
 }
 
-/** Lets others have the slot, once the job has left this worker. */
-async function freeSlot(queues: Queues, jobId: string, slot: { runId: string; held: boolean }, disposal: Disposal): Promise<void> {
-  if (disposal.kind === "leave") return; // whoever has the job now may hold it
-  if (slot.held) return leaveGate(queues, slot.runId, jobId);
-  // The gate may have opened between the look at it and the parking.
-  if (disposal.kind === "delay" && disposal.why === "parked") await promoteParked(queues, slot.runId);
+/** Lets others have the slots, once the job has left this worker. */
+async function freeSlot(queues: Queues, jobId: string, { runId, model }: Slot, disposal: Disposal): Promise<void> {
+  if (disposal.kind === "leave") return; // whoever has the job now may hold them
+  if (model !== null) {
+    const served = disposal.kind === "finish" && disposal.end.kind === "committed" && GRADABLE.has(disposal.end.status);
+    await leaveModel(queues, model, jobId, { served });
+    await leaveGate(queues, runId, jobId);
+  }
+  if (disposal.kind !== "delay" || disposal.why !== "parked") return;
+  // What it waits for may have opened between the look at it and the parking.
+  await promoteParked(queues, runId);
+  if (disposal.server !== null) await wakeForModel(queues, disposal.server);
 }

@@ -6,8 +6,9 @@ import { activationSchema, type SessionActivation } from "../contract/activation
 import type { Status } from "../contract/result.ts";
 import { chargedSoFar } from "./attempts.ts";
 import { readCancelMark } from "./cancel.ts";
-import { enterGate } from "./gate.ts";
+import { enterGate, leaveGate } from "./gate.ts";
 import type { ActivationJobData } from "./jobs.ts";
+import { enterModel, forgetParkedAtModel, modelServerOf, type ModelSlot } from "./model-limiter.ts";
 import { meets, needsOf, type Need } from "./needs.ts";
 import type { Queues } from "./queues.ts";
 import type { WorkerFacts } from "./worker-lease.ts";
@@ -21,10 +22,10 @@ export type ClaimDecision =
   | { kind: "exhausted"; charged: number }
   /** This worker cannot run it; another may. */
   | { kind: "unable"; lacks: Need[] }
-  /** Its run is paused or full. */
-  | { kind: "parked" }
-  /** It holds a slot of its run. `nextAttempt`: at least this number. */
-  | { kind: "start"; activation: SessionActivation; nextAttempt: number };
+  /** Its run is paused or full, or its model server (`server`) is. */
+  | { kind: "parked"; server: string | null }
+  /** It holds a slot of its run and of its model server. `nextAttempt`: at least this number. */
+  | { kind: "start"; activation: SessionActivation; nextAttempt: number; model: ModelSlot };
 
 /**
  * Decides what a worker does with a job it has claimed, the cheapest and most final reasons first. Every job gets one of
@@ -51,5 +52,13 @@ export async function decideClaim(
   if (lost && charged >= activation.max_attempts) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
-  return (await enterGate(queues, activation.run_id, jobId)) ? { kind: "start", activation, nextAttempt } : { kind: "parked" };
+  const server = modelServerOf(activation);
+  if (!(await enterGate(queues, activation.run_id, jobId))) {
+    await forgetParkedAtModel(queues, server, jobId);
+    return { kind: "parked", server: null };
+  }
+  const model = await enterModel(queues, server, jobId);
+  if (model !== null) return { kind: "start", activation, nextAttempt, model };
+  await leaveGate(queues, activation.run_id, jobId);
+  return { kind: "parked", server };
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
 import type { RunEnd, StopReason } from "../activation/ports.ts";
+import type { Sign } from "../activation/sign.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { RollcallError } from "../errors.ts";
 import { countFault } from "./attempts.ts";
+import { tellBreaker, type Teller } from "./breaker.ts";
 import type { ClaimDecision } from "./claim.ts";
 import { failure, sessionLost } from "./end-without-run.ts";
 import type { ChildEnd } from "./jobs.ts";
 import type { ClaimLedger } from "./ledger.ts";
+import { refusedByModel, type ModelSlot } from "./model-limiter.ts";
 import type { Queues } from "./queues.ts";
 import type { QueueSettings } from "./settings.ts";
 import { noCapableWorker } from "./needs.ts";
@@ -17,7 +21,9 @@ export type Disposal =
   | { kind: "finish"; end: ChildEnd }
   /** Back to the front of those that wait. */
   | { kind: "hand_back" }
-  | { kind: "delay"; ms: number; why: "parked" | "unable" | "retry" | "fault" | "running_here" }
+  | { kind: "delay"; ms: number; why: "unable" | "retry" | "back_off" | "fault" | "running_here" }
+  /** Until something opens. `server`: the model server whose turn it awaits; null = its run's gate. */
+  | { kind: "delay"; ms: number; why: "parked"; server: string | null }
   /** Somebody else has it, or will find it. */
   | { kind: "leave" };
 
@@ -28,7 +34,7 @@ export async function afterClaim(queues: Queues, jobId: string, decision: NotSta
   const { settings } = queues;
   if (decision.kind === "ended") return finish({ kind: "committed", status: decision.status });
   if (decision.kind === "cancelled") return finish({ kind: "cancelled" });
-  if (decision.kind === "parked") return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked" };
+  if (decision.kind === "parked") return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked", server: decision.server };
   if (decision.kind === "exhausted") {
     const reason = `its worker was lost; attempts charged: ${decision.charged}`;
     return finish({ kind: "failed", failure: sessionLost(reason) });
@@ -42,17 +48,45 @@ export async function afterClaim(queues: Queues, jobId: string, decision: NotSta
 export async function afterRun(
   settings: QueueSettings,
   activation: SessionActivation,
-  end: RunEnd,
+  end: Exclude<RunEnd, { kind: "back_off" }>,
   ledger: ClaimLedger,
 ): Promise<Disposal> {
   if (end.kind === "retry") {
     const charged = await ledger.close({ charge: end.attempt.charged });
-    if (charged < activation.max_attempts) return { kind: "delay", ms: backoffMs(settings, charged), why: "retry" };
+    if (charged < activation.max_attempts) return { kind: "delay", ms: retryPauseMs(settings, charged, Math.random()), why: "retry" };
     return finish({ kind: "failed", failure: end.attempt.failure ?? sessionLost(`attempts charged: ${charged}`) });
   }
   await ledger.close({ charge: false });
   return end.kind === "ended" ? finish({ kind: "committed", status: end.result.status }) : stopped(end.reason);
 }
+
+/** What wakes together does not try together: up to a second, or as much again as a shorter wait. */
+const SPREAD_MS = 1_000;
+
+/** For a run that its model server had no room for: nothing is charged, and all others wait too. */
+export async function afterBackOff(
+  queues: Queues,
+  from: { jobId: string; model: ModelSlot; end: Extract<RunEnd, { kind: "back_off" }>; ledger: ClaimLedger; log: Logger },
+): Promise<Disposal> {
+  const { jobId, model, end, ledger, log } = from;
+  await ledger.close({ charge: false });
+  const { waitMs, limit, first } = await refusedByModel(queues, model, jobId, end.wait_ms);
+  if (first)
+    log.warn({ server: model.server, sessions: limit, wait_ms: waitMs }, "the model server is busy: fewer sessions at once, after a pause");
+  return { kind: "delay", ms: waitMs + Math.round(Math.random() * Math.min(waitMs, SPREAD_MS)), why: "back_off" };
+}
+
+/** A fault of ours, for the breaker: what is broken here may be broken for all. */
+const FAULT: Sign = {
+  kind: "bad",
+  cause: {
+    cause_class: "infrastructure",
+    failure_kind: "agent_run_error",
+    cause_code: "unknown",
+    answered: false,
+    reason: "an internal fault",
+  },
+};
 
 /**
  * For whatever was thrown on the way: nothing is lost and nothing goes on for ever. Not charged: it says nothing about
@@ -60,7 +94,7 @@ export async function afterRun(
  */
 export async function afterFault(
   queues: Queues,
-  activationId: string,
+  names: Teller,
   thrown: unknown,
   ledger: ClaimLedger | null,
   stop: StopReason | null,
@@ -68,8 +102,10 @@ export async function afterFault(
   try {
     await ledger?.close({ charge: false });
     if (stop !== null) return stopped(stop.kind);
-    const faults = await countFault(queues.redis, activationId);
-    if (faults < queues.settings.max_faults) return { kind: "delay", ms: backoffMs(queues.settings, faults), why: "fault" };
+    const { charged } = await tellBreaker(queues, names, FAULT);
+    const faults = charged ? await countFault(queues.redis, names.activationId) : 0;
+    const ms = retryPauseMs(queues.settings, faults, Math.random());
+    if (faults < queues.settings.max_faults) return { kind: "delay", ms, why: "fault" };
     // Foreign messages may hold anything, so only ours are shown.
     const what = thrown instanceof RollcallError ? thrown.message : "see the log of its worker";
     return finish({ kind: "failed", failure: failure("agent_run_error", "unknown", `an internal fault, ${faults} times: ${what}`) });
@@ -78,10 +114,16 @@ export async function afterFault(
   }
 }
 
-/** Between half and all of base * 2^(n-1), so that what failed together does not come back together. */
-function backoffMs(settings: QueueSettings, n: number): number {
-  const full = Math.min(settings.retry_max_ms, settings.retry_base_ms * 2 ** Math.max(0, n - 1));
-  return Math.round(full * (0.5 + Math.random() / 2));
+/**
+ * The pause before the next attempt: anything up to base * 2^(charged-1), so that what failed together does not come back
+ * together. `random` in [0, 1). Pure.
+ */
+export function retryPauseMs(
+  { retry_base_ms, retry_max_ms }: Pick<QueueSettings, "retry_base_ms" | "retry_max_ms">,
+  charged: number,
+  random: number,
+): number {
+  return Math.round(random * Math.min(retry_max_ms, retry_base_ms * 2 ** Math.max(0, charged - 1)));
 }
 
 function stopped(reason: StopReason["kind"]): Disposal {

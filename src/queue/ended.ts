@@ -26,12 +26,14 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
     pipeline.hset(keys.statuses(run_id), activation_id, status);
     pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify({ activation_id, generation, status }));
     pipeline.srem(keys.pending(run_id), jobId);
+    pipeline.srem(keys.touched(run_id), jobId);
     pipeline.pexpire(keys.ledger(activation_id), 2 * queues.settings.keep_ended_ms);
     pipeline.del(keys.unable(jobId));
   });
   if ((await queues.redis.scard(keys.pending(run_id))) > 0) return;
   await inPipeline(queues.redis, (pipeline) => {
-    for (const name of [keys.statuses, keys.ended, keys.gate]) pipeline.pexpire(name(run_id), 2 * queues.settings.keep_ended_ms);
+    for (const name of [keys.statuses, keys.ended, keys.gate, keys.openings])
+      pipeline.pexpire(name(run_id), 2 * queues.settings.keep_ended_ms);
   });
 }
 

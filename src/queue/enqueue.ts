@@ -120,7 +120,7 @@ async function announce(
     for (const { activation, jobId } of missing) {
       const { activation_id, run_id } = activation;
       pipeline.sadd(names.pending(run_id), jobId);
-      for (const name of [names.pending, names.statuses, names.gate, names.ended]) pipeline.persist(name(run_id));
+      for (const name of [names.pending, names.statuses, names.gate, names.ended, names.openings]) pipeline.persist(name(run_id));
       pipeline.hset(names.ledger(activation_id), "generation", generation);
       pipeline.persist(names.ledger(activation_id));
       pipeline.hdel(names.statuses(run_id), activation_id);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttemptLedger } from "../activation/ports.ts";
 import { closeAttempt, takeAttempt } from "./attempts.ts";
+import { tellBreaker, type Teller } from "./breaker.ts";
 import { readCancelMark } from "./cancel.ts";
+import { keys } from "./names.ts";
 import { progressPublisher } from "./progress.ts";
 import type { Queues } from "./queues.ts";
 
@@ -11,15 +13,19 @@ export interface ClaimLedger extends AttemptLedger {
 }
 
 /** The ledger of one claim. `floor`: the least number its attempt may have. */
-export function claimLedger(queues: Queues, activationId: string, jobId: string, floor: number): ClaimLedger {
+export function claimLedger(queues: Queues, names: Teller, floor: number): ClaimLedger {
+  const { activationId, jobId, runId } = names;
   let taken: number | null = null;
   return {
     async takeAttempt() {
       const answer = await takeAttempt(queues.redis, activationId, floor);
       taken = answer.attempt;
+      await queues.redis.sadd(keys.touched(runId), jobId);
       return answer;
     },
     cancelMark: () => readCancelMark(queues, jobId),
+    tell: (sign) => tellBreaker(queues, names, sign),
+    answered: () => void tellBreaker(queues, names, { kind: "answered" }).catch(() => undefined), // the end tells it too
     progress: progressPublisher(queues, activationId),
     close: (options) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, activationId, taken, options)),
   };

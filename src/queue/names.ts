@@ -21,7 +21,7 @@ export function finalJobId(jobId: string): string {
 export const keys = {
   /** BullMQ's hash of one job. */
   job: (queue: string, jobId: string): string => `${PREFIX}:${queue}:${jobId}`,
-  /** Hash: paused, limit, not_after, budget (reserved). */
+  /** Hash: paused, limit, not_after, budget (reserved), breaker_*, streak*. */
   gate: (runId: string): string => `${PREFIX}:gate:${runId}`,
   /** Sorted set of running jobs by the end of their lease (Redis time, ms). */
   running: (runId: string): string => `${PREFIX}:running:${runId}`,
@@ -31,6 +31,20 @@ export const keys = {
   pending: (runId: string): string => `${PREFIX}:pending:${runId}`,
   /** Hash of ended activations and how they ended. */
   statuses: (runId: string): string => `${PREFIX}:statuses:${runId}`,
+  /** Set of activations whose failures in a row were alike. */
+  streak: (runId: string): string => `${PREFIX}:streak:${runId}`,
+  /** Set of jobs not ended yet that had an attempt. */
+  touched: (runId: string): string => `${PREFIX}:touched:${runId}`,
+  /** List of JSON: when the run's breaker opened, and why. */
+  openings: (runId: string): string => `${PREFIX}:openings:${runId}`,
+  /** Set of runs whose breaker is open. */
+  broken: `${PREFIX}:broken`,
+  /** Hash of one model server, by origin: limit, since, held_until, epoch, strikes. */
+  model: (server: string): string => `${PREFIX}:model:${server}`,
+  /** Sorted set of jobs that may talk to it, by the end of their lease (Redis time, ms). */
+  modelRunning: (server: string): string => `${PREFIX}:model-running:${server}`,
+  /** Sorted set of jobs that wait for it, the longest parked first. */
+  modelParked: (server: string): string => `${PREFIX}:model-parked:${server}`,
   /** Stream of ends. */
   ended: (runId: string): string => `${PREFIX}:ended:${runId}`,
   /** Hash: next, open, charged, faults, generation. */

@@ -2,14 +2,22 @@
 import type { CancelMark, StopReason } from "../activation/ports.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { readCancelMark } from "./cancel.ts";
-import { renewSlots } from "./gate.ts";
+import { wakeTrials } from "./breaker.ts";
+import { renewLeases } from "./leases.ts";
+import { wakeForModel, type ModelSlot } from "./model-limiter.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 import { dropWorkerLease, renewWorkerLease, type WorkerFacts } from "./worker-lease.ts";
 
 interface RunningJob {
   controller: AbortController;
-  slot: { runId: string; held: boolean };
+  slot: Slot;
+}
+
+/** Of the run, and of the model server; `model` null = it holds neither. */
+export interface Slot {
+  runId: string;
+  model: ModelSlot | null;
 }
 
 /** What one worker is running, what keeps it alive, and what stops it. */
@@ -18,10 +26,10 @@ export interface Running {
   has(jobId: string): boolean;
   /** The returned controller is aborted with a StopReason. */
   add(jobId: string, runId: string): AbortController;
-  /** From now on its slot is renewed. */
-  holdSlot(jobId: string): void;
-  /** From now on it is not renewed, so that a heartbeat cannot take it again. Answers what it was. */
-  releaseSlot(jobId: string): { runId: string; held: boolean };
+  /** From now on its slots are renewed. */
+  holdSlot(jobId: string, model: ModelSlot): void;
+  /** From now on they are not renewed, so that a heartbeat cannot take them again. Answers what they were. */
+  releaseSlot(jobId: string): Slot;
   remove(jobId: string): void;
   abort(jobId: string, reason: StopReason): void;
   /** Takes nothing new. */
@@ -36,7 +44,7 @@ export interface Running {
 
 /**
  * Starts the worker's heartbeat: every `lock_renew_ms` its lease and the slots of its jobs are renewed and cancel marks
- * looked for; marks announced meanwhile come by subscription.
+ * looked for; marks announced meanwhile come by subscription. What opens by time alone is looked at then too.
  */
 export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<Running> {
   const jobs = new Map<string, RunningJob>();
@@ -56,9 +64,15 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
 
   async function beat(): Promise<void> {
     await renewWorkerLease(queues, facts);
-    const held = [...jobs].flatMap(([jobId, { slot }]) => (slot.held ? [{ runId: slot.runId, jobId }] : []));
-    await renewSlots(queues, held);
+    const slots = [...jobs].flatMap(([jobId, { slot }]) => (slot.model === null ? [] : [{ ...slot, server: slot.model.server, jobId }]));
+    const lists = ({ runId, server }: (typeof slots)[number]): string[] => [keys.running(runId), keys.modelRunning(server)];
+    await renewLeases(
+      queues,
+      slots.flatMap((slot) => lists(slot).map((list) => ({ list, jobId: slot.jobId }))),
+    );
     await Promise.all([...jobs.keys()].map(async (jobId) => cancel(jobId, await readCancelMark(queues, jobId))));
+    await wakeTrials(queues);
+    for (const server of new Set(slots.map(({ server }) => server))) await wakeForModel(queues, server);
   }
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> = Promise.resolve();
@@ -76,16 +90,16 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
     has: (jobId) => jobs.has(jobId),
     add(jobId, runId) {
       const controller = new AbortController();
-      jobs.set(jobId, { controller, slot: { runId, held: false } });
+      jobs.set(jobId, { controller, slot: { runId, model: null } });
       return controller;
     },
-    holdSlot(jobId) {
-      jobs.get(jobId)!.slot.held = true;
+    holdSlot(jobId, model) {
+      jobs.get(jobId)!.slot.model = model;
     },
     releaseSlot(jobId) {
       const job = jobs.get(jobId)!;
       const { slot } = job;
-      job.slot = { ...slot, held: false };
+      job.slot = { ...slot, model: null };
       return slot;
     },
     remove(jobId) {

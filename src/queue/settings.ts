@@ -16,9 +16,18 @@ export interface QueueSettings {
   max_job_bytes: number;
   /** Larger results are handed on without their body, which is in the store. */
   max_result_bytes: number;
-  /** Pause before the next attempt: `retry_base_ms` doubled per charged attempt, at most `retry_max_ms`, with jitter. */
+  /** Pause before the next attempt: at random up to `retry_base_ms` doubled per charged attempt, at most `retry_max_ms`. */
   retry_base_ms: number;
   retry_max_ms: number;
+  /** Sessions at once at one model server, over all workers; null = as many as it takes. */
+  model_max_concurrent: number | null;
+  /** After a model server refused sessions: so long without another refusal allows one session more. */
+  model_grow_ms: number;
+  /** So many activations in a row with the same infrastructure failure open their run's breaker; 0 = never. */
+  breaker_after: number;
+  /** An open breaker lets one activation try after `breaker_base_ms`, doubled for each that failed, at most `breaker_max_ms`. */
+  breaker_base_ms: number;
+  breaker_max_ms: number;
   /** Closed gates are looked at again after this long even when nobody opened them: against lost wake-ups. */
   parked_recheck_ms: number;
   /** Pause before a job is offered again that this worker cannot run. */
@@ -44,6 +53,11 @@ export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
   max_result_bytes: 256 * 1024,
   retry_base_ms: 5 * SECOND,
   retry_max_ms: 5 * MINUTE,
+  model_max_concurrent: null,
+  model_grow_ms: 30 * SECOND,
+  breaker_after: 5,
+  breaker_base_ms: MINUTE,
+  breaker_max_ms: 15 * MINUTE,
   parked_recheck_ms: 10 * MINUTE,
   unable_recheck_ms: 15 * SECOND,
   no_capable_worker_ms: 10 * MINUTE,

@@ -28,6 +28,7 @@ export const TEST_SETTINGS: Partial<QueueSettings> = {
   retry_base_ms: 50,
   retry_max_ms: 200,
   unable_recheck_ms: 200,
+  breaker_after: 0,
 };
 
 export const TEST_KEYS: SecretKeys = parseSecretKeys(Buffer.alloc(32, 7).toString("base64"));
@@ -116,6 +117,7 @@ function workerFacts(storeId: string): WorkerFacts {
     schema_minor: 0,
     store_id: storeId,
     classes: [],
+    held_back: null,
   };
 }
 

@@ -104,6 +104,8 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
         ledger: {
           takeAttempt: () => Promise.resolve({ attempt, charged }),
           cancelMark: () => Promise.resolve(cancelMark()),
+          tell: () => Promise.resolve({ charged: true }),
+          answered: () => undefined,
           progress: onProgress,
         },
       },

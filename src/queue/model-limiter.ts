@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import { modelBaseUrl } from "../codex/config.ts";
+import type { SessionActivation } from "../contract/activation.ts";
+import { keys } from "./names.ts";
+import { wakeParked } from "./parked.ts";
+import type { Queues } from "./queues.ts";
+import { LUA_NOW, runScript, script } from "./script.ts";
+
+// How many sessions talk to one model server at once, over all workers and runs. Without a setting any number, until the
+// server says that it is too many: then half of them, after the pause it asks for, and one more with each quiet
+// `model_grow_ms`. Sessions that ran into the same overload halve it once: they carry the epoch in which they began.
+
+/** A session's place at its model server. */
+export interface ModelSlot {
+  /** Origin of the server's URL. */
+  server: string;
+  epoch: number;
+}
+
+/** Lua: `limit` = sessions that may run at once (nil = any number), `held` = ms until the next may begin. ARGV: "" or max, grow. */
+const LUA_LIMIT = `${LUA_NOW}
+local hash, running, parked = KEYS[1], KEYS[2], KEYS[3]
+local max, grow = tonumber(ARGV[1]), tonumber(ARGV[2])
+local facts = redis.call('HMGET', hash, 'limit', 'since', 'held_until', 'epoch', 'strikes')
+local limit, since, held_until = tonumber(facts[1]), tonumber(facts[2]), tonumber(facts[3]) or 0
+local epoch, strikes = tonumber(facts[4]) or 0, tonumber(facts[5]) or 0
+if limit then limit = limit + math.max(0, math.floor((now - since) / grow)) end
+if max and (not limit or limit > max) then limit = max end
+local held = math.max(0, held_until - now)
+redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
+`;
+
+const ENTER = script(`${LUA_LIMIT}
+local job, lease = ARGV[3], ARGV[4]
+local others = redis.call('ZCARD', running) - (redis.call('ZSCORE', running, job) and 1 or 0)
+if held == 0 and (not limit or others < limit) then
+  redis.call('ZADD', running, now + lease, job)
+  redis.call('ZREM', parked, job)
+  return epoch
+end
+redis.call('ZREM', running, job)
+redis.call('ZADD', parked, 'NX', now, job)
+return -1
+`);
+
+const FREE_SLOTS = script(`${LUA_LIMIT}
+if held > 0 then return 0 end
+local waiting = redis.call('ZCARD', parked)
+return limit and math.max(0, math.min(waiting, limit - redis.call('ZCARD', running))) or waiting
+`);
+
+const REFUSED = script(`${LUA_LIMIT}
+local job, began, wait, base, most, keep = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local first = epoch == began
+if first then
+  local there = redis.call('ZCARD', running)
+  limit, epoch, strikes = math.max(1, math.floor(math.min(limit or there, there) / 2)), epoch + 1, strikes + 1
+  if wait < 0 then wait = math.min(most, base * 2 ^ (strikes - 1)) end
+end
+held_until = math.max(held_until, now + math.max(0, wait))
+redis.call('HSET', hash, 'limit', limit or 1, 'since', math.max(held_until, now), 'held_until', held_until, 'epoch', epoch, 'strikes', strikes)
+redis.call('PEXPIRE', hash, keep)
+redis.call('ZREM', running, job)
+return {math.ceil(held_until - now), limit or 1, first and 1 or 0}
+`);
+
+const SERVED = script(`
+if (redis.call('HGET', KEYS[1], 'epoch') or '0') == ARGV[1] then redis.call('HDEL', KEYS[1], 'strikes') end
+return 0
+`);
+
+const STATE = script(`${LUA_LIMIT}
+return {limit or -1, redis.call('ZCARD', running), redis.call('ZCARD', parked), math.ceil(held)}
+`);
+
+/** The server an activation talks to: one limit for all paths and keys of an origin. */
+export function modelServerOf({ model }: Pick<SessionActivation, "model">): string {
+  return new URL(modelBaseUrl(model, "capture-key")).origin;
+}
+
+/** Takes a place at the server, leased for the lock's duration; null: there is none now, and the job is listed as parked. */
+export async function enterModel(queues: Queues, server: string, jobId: string): Promise<ModelSlot | null> {
+  const epoch = Number(await run(queues, ENTER, server, [jobId, queues.settings.lock_duration_ms]));
+  return epoch < 0 ? null : { server, epoch };
+}
+
+/** Takes a job off the list of parked ones: something else keeps it, and it must not be woken in another's place. */
+export async function forgetParkedAtModel(queues: Queues, server: string, jobId: string): Promise<void> {
+  await queues.redis.zrem(keys.modelParked(server), jobId);
+}
+
+/** Gives the place back. `served`: the server did its part, so its next pause is a short one again. */
+export async function leaveModel(queues: Queues, { server, epoch }: ModelSlot, jobId: string, options: { served: boolean }): Promise<void> {
+  await queues.redis.zrem(keys.modelRunning(server), jobId);
+  if (options.served) await runScript(queues.redis, SERVED, [keys.model(server)], [epoch]);
+  await wakeForModel(queues, server);
+}
+
+/**
+ * The server refused a session of this place because it has too many: gives the place back, halves the limit and stops
+ * new sessions for `waitMs`, or where it named no time for a pause that doubles from refusal to refusal.
+ */
+export async function refusedByModel(
+  queues: Queues,
+  { server, epoch }: ModelSlot,
+  jobId: string,
+  waitMs: number | null,
+): Promise<{ waitMs: number; limit: number; first: boolean }> {
+  const { retry_base_ms, retry_max_ms, keep_ended_ms } = queues.settings;
+  const args = [jobId, epoch, waitMs ?? -1, retry_base_ms, retry_max_ms, keep_ended_ms];
+  const [wait, limit, first] = (await run(queues, REFUSED, server, args)) as [number, number, number];
+  return { waitMs: wait, limit, first: first === 1 };
+}
+
+/** Wakes as many parked jobs as the server has places. */
+export async function wakeForModel(queues: Queues, server: string): Promise<void> {
+  await wakeParked(queues, keys.modelParked(server), async () => Number(await run(queues, FREE_SLOTS, server, [])));
+}
+
+export interface ModelState {
+  /** Sessions that may run at once; null = any number. */
+  limit: number | null;
+  running: number;
+  parked: number;
+  /** Until a session may begin. */
+  held_ms: number;
+}
+
+export async function modelState(queues: Queues, server: string): Promise<ModelState> {
+  const [limit, running, parked, held_ms] = (await run(queues, STATE, server, [])) as [number, number, number, number];
+  return { limit: limit < 0 ? null : limit, running, parked, held_ms };
+}
+
+function run(queues: Queues, which: typeof ENTER, server: string, args: (string | number)[]): Promise<unknown> {
+  const { model_max_concurrent, model_grow_ms } = queues.settings;
+  const names = [keys.model(server), keys.modelRunning(server), keys.modelParked(server)];
+  return runScript(queues.redis, which, names, [model_max_concurrent ?? "", model_grow_ms, ...args]);
+}
