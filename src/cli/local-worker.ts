@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
 import type { Logger } from "pino";
 import { runActivation } from "../activation/run.ts";
 import type { Settings } from "../config/settings.ts";
 import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
+import { watchRoom } from "../host/watch-room.ts";
 import { startActivationWorker } from "../queue/activation-worker.ts";
 import type { LocalWorkers } from "../rollout/queue-fleet.ts";
 import { reapDead } from "../sandbox/reap.ts";
@@ -55,13 +57,27 @@ export async function startLocalWorker(
       schema_minor: ACTIVATION_SCHEMA_MINOR,
       store_id: store.id,
       classes: [],
+      held_back: null,
     },
     log,
   });
+  const room = await watchRoom({
+    paths: [settings.state_dir, tmpdir()],
+    floors: settings.floors,
+    onChange(reason) {
+      if (reason === null) log.warn("there is room again: takes sessions");
+      else log.warn({ reason }, "too little room for another session: takes none until there is more (settings: floors)");
+      started.holdBack(reason);
+    },
+    onError: queues.onError,
+  });
   const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;
-  const drain = { ms: settings.drain_seconds * 1_000, then: settings.drain_then };
+  const drain = { ms: settings.drain_seconds * 1_000, afterwards: settings.drain_then };
   return {
-    stop: ({ now, drains = false }) => started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) }),
+    stop({ now, drains = false }) {
+      room.stop();
+      return started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) });
+    },
   };
 }
 

@@ -33,6 +33,8 @@ export interface ActivationWorkerOptions {
 }
 
 export interface ActivationWorker {
+  /** Takes nothing new until it is told null, and tells others why. What runs goes on. */
+  holdBack(reason: string | null): void;
   /**
    * Takes nothing new, aborts what runs with "shutdown" and gives it back uncharged. Waits at most `graceMs` for that;
    * what has not ended by then is lost with this process, and taken over by others. With `drain`, what runs may go on
@@ -46,7 +48,7 @@ export interface Drain {
   /** How long they may go on. */
   ms: number;
   /** What becomes of those that still run then: given back uncharged, or ended as cancelled. */
-  then: "hand_back" | "cancel";
+  afterwards: "hand_back" | "cancel";
 }
 
 /** A job that is still running here must have ended before the same one is taken again. */
@@ -61,13 +63,14 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   const { queues, store, log } = options;
   const { settings } = queues;
   await requireSameStore(queues, store.id);
-  const running = await startRunning(queues, options.facts);
+  const facts = { ...options.facts };
+  const running = await startRunning(queues, facts);
 
   async function process(job: ActivationJob, token: string): Promise<ChildEnd> {
     const jobId = job.id!;
     // BullMQ renews claims by job id: two of one id would end each other's renewal. The older one has lost its claim.
     if (running.has(jobId)) return settle(job, token, { kind: "delay", ms: AGAIN_MS, why: "running_here" }, log);
-    if (running.stopping) return settle(job, token, { kind: "hand_back" }, log);
+    if (running.stopping || facts.held_back !== null) return settle(job, token, { kind: "hand_back" }, log);
 
     // Registered before the cancel mark is read: a mark that is set later is announced, and reaches this controller.
     const { signal } = running.add(jobId, String(job.data.activation["run_id"]));
@@ -98,13 +101,19 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   });
 
   return {
+    holdBack(reason) {
+      facts.held_back = reason;
+      if (running.stopping) return;
+      void (reason === null ? worker.resume() : worker.pause(true));
+      running.tell();
+    },
     async close({ graceMs, drain }) {
       running.refuse();
       if (drain !== undefined) {
         await worker.pause(true); // takes nothing new
         await Promise.race([running.idle(), delay(drain.ms, undefined, { ref: false })]);
       }
-      running.stop(drain?.then === "cancel" ? drainedMark(options.facts.worker_id) : { kind: "shutdown" });
+      running.stop(drain?.afterwards === "cancel" ? drainedMark(options.facts.worker_id) : { kind: "shutdown" });
       const ended = await closeWorker(queues, worker, { idle: () => running.idle(), graceMs });
       if (!ended) log.warn({ jobs: running.jobIds() }, "gave up waiting for running activations; others will take them over");
       await running.close();

@@ -32,6 +32,8 @@ export interface Running {
   releaseSlot(jobId: string): Slot;
   remove(jobId: string): void;
   abort(jobId: string, reason: StopReason): void;
+  /** Publishes the worker's facts now, not only with the next heartbeat. */
+  tell(): void;
   /** Takes nothing new. */
   refuse(): void;
   /** Aborts everything. */
@@ -111,6 +113,9 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
     },
     abort(jobId, reason) {
       jobs.get(jobId)?.controller.abort(reason);
+    },
+    tell() {
+      renewWorkerLease(queues, facts).catch(queues.onError);
     },
     refuse() {
       stopping = true;

@@ -16,6 +16,8 @@ export interface WorkerFacts {
   schema_minor: number;
   store_id: string;
   classes: string[];
+  /** Why it takes nothing for now; null = it does. */
+  held_back: string | null;
 }
 
 const RENEW = script(`${LUA_NOW}

@@ -149,7 +149,7 @@ it("lets what runs end when a worker is drained, and takes nothing new [D4]", as
   await rig.sentinel();
   await add();
   await vi.waitFor(() => expect(started).toEqual(["act-a"]), WAIT);
-  const closed = worker.close({ graceMs: 10_000, drain: { ms: 60_000, then: "hand_back" } });
+  const closed = worker.close({ graceMs: 10_000, drain: { ms: 60_000, afterwards: "hand_back" } });
   await add({}, "act-b");
   await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 1 }), WAIT);
   proceed();
@@ -169,7 +169,7 @@ it.each(["hand_back", "cancel"] as const)("a session that outlasts the drain: %s
   await rig.sentinel();
   await add();
   await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ running: 1 }), WAIT);
-  await worker.close({ graceMs: 10_000, drain: { ms: 100, then } });
+  await worker.close({ graceMs: 10_000, drain: { ms: 100, afterwards: then } });
   if (then === "hand_back") {
     expect(reason).toEqual({ kind: "shutdown" });
     expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 0 });
@@ -177,6 +177,30 @@ it.each(["hand_back", "cancel"] as const)("a session that outlasts the drain: %s
     expect(reason).toMatchObject({ kind: "cancelled", mark: { reason: "its worker was stopped" } });
     expect((await rig.ended("act-a")).status).toBe("cancelled");
   }
+});
+
+it("a worker with too little room takes nothing, says why, ends what runs, and goes on when there is room again", async () => {
+  let proceed = (): void => undefined;
+  const mayEnd = new Promise<void>((resolve) => (proceed = resolve));
+  const started: string[] = [];
+  const worker = await rig.worker(async (claim) => {
+    started.push(claim.activation.activation_id);
+    await mayEnd;
+    return completes(rig.store)(claim);
+  });
+  await rig.sentinel();
+  await add();
+  await vi.waitFor(() => expect(started).toEqual(["act-a"]), WAIT);
+  worker.holdBack("disk: 1 MB left");
+  await vi.waitFor(async () => expect((await liveWorkers(rig.queues))[0]?.held_back).toBe("disk: 1 MB left"), WAIT);
+  await add({}, "act-b");
+  proceed();
+  await rig.ended("act-a");
+  await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ waiting: 1, running: 0 }), WAIT);
+  expect(started).toEqual(["act-a"]);
+  worker.holdBack(null);
+  await rig.ended("act-b");
+  expect((await liveWorkers(rig.queues))[0]?.held_back).toBe(null);
 });
 
 it("a second close ends a drain at once [D4]", async () => {
@@ -188,7 +212,7 @@ it("a second close ends a drain at once [D4]", async () => {
   });
   await add();
   await vi.waitFor(async () => expect(await runStatus(rig.queues, "run-1")).toMatchObject({ running: 1 }), WAIT);
-  const drained = worker.close({ graceMs: 10_000, drain: { ms: 600_000, then: "hand_back" } });
+  const drained = worker.close({ graceMs: 10_000, drain: { ms: 600_000, afterwards: "hand_back" } });
   await worker.close({ graceMs: 10_000 });
   await drained;
   expect(reasons).toEqual(["shutdown"]);
