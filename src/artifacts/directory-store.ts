@@ -22,6 +22,7 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
   const id = await storeId(root, files);
   return {
     id,
+    directory: root,
     ...endsAndAttempts(files),
     async put(activationId, attempt, path, body, { kind, source, quarantined }) {
       const place = artifactPath(activationId, attempt, path);

@@ -29,6 +29,7 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
   });
   return {
     id,
+    directory: null,
     ...endsAndAttempts(objects),
     async put(activationId, attempt, path, body, { kind, source, quarantined }) {
       const place = artifactPath(activationId, attempt, path);

@@ -9,6 +9,8 @@ import type { ActivationResult, Artifact, Attempt } from "../contract/result.ts"
 export interface ArtifactStore {
   /** Names this store; workers of one Redis compare it at start. */
   readonly id: string;
+  /** Where it is on this host; null = elsewhere. */
+  readonly directory: string | null;
   /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there, "path_too_long". */
   put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
   /** The bytes of one artifact; errors (it is not there) come from the stream. */

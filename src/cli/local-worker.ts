@@ -62,7 +62,7 @@ export async function startLocalWorker(
     log,
   });
   const room = await watchRoom({
-    paths: [settings.state_dir, tmpdir()],
+    paths: [settings.state_dir, tmpdir(), ...(store.directory === null ? [] : [store.directory])],
     floors: settings.floors,
     onChange(reason) {
       if (reason === null) log.warn("there is room again: takes sessions");
