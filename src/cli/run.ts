@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { Command } from "commander";
 import { admissionPolicy } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { BREAKER_MODES, type BreakerMode } from "../queue/breaker-mode.ts";
 import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
 import { exitCodeOf } from "../rollout/exit-code.ts";
 import { OUTPUT_FILES, type Manifest } from "../rollout/output-dir.ts";
@@ -29,6 +30,7 @@ interface RunFlags extends SettingsFlags {
   allowEmpty?: true;
   retry: RetryPolicy;
   probe?: number;
+  breaker?: BreakerMode;
   detach?: true;
   onEnd?: string;
   workers?: number;
@@ -45,6 +47,11 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     .option("--skip-invalid", "record rows that cannot be run as refused, and run the others")
     .option("--allow-empty", "a file without tasks is no error")
     .option("--probe <n>", "so many must begin before the rest is queued (default: 1 above 20 tasks)", wholeNumber(0))
+    .option(
+      "--breaker <mode>",
+      "when different tasks fail alike in a row: auto (default) pauses and tries one from time to time, stop ends the run, off goes on",
+      oneOf(BREAKER_MODES),
+    )
     .option("--json", "progress and results as JSON lines on stdout")
     .option("--detach", "go on without this terminal, logging to DIR/rollcall.log")
     .option("--on-end <cmd>", "shell command to run at the end; gets the path of summary.json")
@@ -110,6 +117,7 @@ function batchRequest(tasks: string, flags: RunFlags, settings: Settings): Batch
     allowEmpty: flags.allowEmpty === true,
     retry: flags.retry,
     probe: flags.probe ?? null,
+    breaker: flags.breaker ?? settings.breaker.mode,
     comparable: comparableSettings(settings, flags.repeats),
     versions: { rollcall: rollcallVersion(), node: process.versions.node },
   };

@@ -77,6 +77,13 @@ export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logge
       lock_duration_ms: settings.queue.lock_duration_ms,
       lock_renew_ms: settings.queue.lock_renew_ms,
       stalled_interval_ms: settings.queue.stalled_interval_ms,
+      retry_base_ms: settings.retry.base_seconds * 1_000,
+      retry_max_ms: settings.retry.max_seconds * 1_000,
+      model_max_concurrent: settings.limiter.max_concurrent ?? null,
+      model_grow_ms: settings.limiter.grow_seconds * 1_000,
+      breaker_after: settings.breaker.after,
+      breaker_base_ms: settings.breaker.base_seconds * 1_000,
+      breaker_max_ms: settings.breaker.max_seconds * 1_000,
       keep_ended_ms: settings.retention.ended_jobs_days * 86_400_000,
     },
   });

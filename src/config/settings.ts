@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { parseS3Location } from "../artifacts/s3-location.ts";
+import { BREAKER_MODES } from "../queue/breaker-mode.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
 
@@ -52,6 +53,39 @@ const modelSettings = z.strictObject({
       description: "Name of the worker's variable that holds the model key. The key itself is never a setting.",
     },
   ),
+});
+
+const limiterSettings = z.strictObject({
+  max_concurrent: setting(z.int().min(1).max(100_000).optional(), {
+    description: "Sessions at once at one model server (its URL's host and port), over all workers and runs.",
+    defaultText: "as many as it takes: fewer after it says that it is too many",
+  }),
+  grow_seconds: setting(seconds.default(30), {
+    description:
+      "After a model server said that it has too many: one session more is let in per this time without another such answer, in seconds.",
+  }),
+});
+
+const retrySettings = z.strictObject({
+  base_seconds: setting(seconds.default(5), {
+    description:
+      "Pause before another attempt: at random up to this, doubled per charged attempt; also of all sessions after a busy model server.",
+  }),
+  max_seconds: setting(seconds.default(300), {
+    description: "Longest such pause, in seconds. A model server that names a time is waited for, up to an hour.",
+  }),
+});
+
+const breakerSettings = z.strictObject({
+  mode: setting(z.enum(BREAKER_MODES).default("auto"), {
+    description:
+      "When different tasks of a run fail alike in a row: `auto` pauses it and tries with one, `stop` ends it, `off` goes on failing. `run --breaker` sets it too.",
+  }),
+  after: setting(z.int().min(0).max(10_000).default(5), {
+    description: "How many different tasks; only failures of machines and model servers count, any success begins anew. 0: never.",
+  }),
+  base_seconds: setting(seconds.default(60), { description: "Before one task is tried, in seconds; doubled for each that fails too." }),
+  max_seconds: setting(seconds.default(900), { description: "Longest time between two tries, in seconds." }),
 });
 
 const codexSettings = z.strictObject({
@@ -136,6 +170,17 @@ const queueSettings = z.strictObject({
   stalled_interval_ms: setting(z.int().min(500).default(15_000), {
     description: "How often lost claims are looked for, in ms.",
   }),
+});
+
+const floorsSettings = z.strictObject({
+  disk_mb: setting(z.number().min(0).default(1_024), {
+    description:
+      "A worker takes no session while less is free where it keeps state, artifacts and temporary files, in MB. 0: not looked at.",
+  }),
+  memory_mb: setting(z.number().min(0).default(256), {
+    description: "The same for memory, in MB. A session needs about 150.",
+  }),
+  pids: setting(z.int().min(0).default(256), { description: "The same for processes that may still be started." }),
 });
 
 const retentionSettings = z.strictObject({
@@ -227,7 +272,11 @@ export const settingsSchema = z
     sandbox: sandboxSettings.prefault({}),
     outputs: outputsSettings.prefault({}),
     queue: queueSettings.prefault({}),
+    limiter: limiterSettings.prefault({}),
+    retry: retrySettings.prefault({}),
+    breaker: breakerSettings.prefault({}),
     s3: s3Settings.prefault({}),
+    floors: floorsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Sign, SignCause } from "../activation/sign.ts";
+import type { BreakerMode } from "./breaker-mode.ts";
 import { liftBreaker, promoteParked } from "./gate.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
@@ -8,10 +9,6 @@ import { LUA_NOW, runScript, script } from "./script.ts";
 // A run in which different activations fail alike, one after the other, closes its own gate instead of failing them all.
 // From time to time one activation may try (gate.ts lets it in); its success opens the gate again. Whoever tells of the
 // failure that is one too many opens the breaker: one script, so it happens once.
-
-/** What a run does when its breaker would open. stop: it does not try again by itself. off: it never opens. */
-export type BreakerMode = "auto" | "stop" | "off";
-export const BREAKER_MODES: readonly BreakerMode[] = ["auto", "stop", "off"];
 
 /** One time that the breaker was open. Times are ISO 8601, by the clock of Redis. */
 export interface BreakerOpening extends SignCause {

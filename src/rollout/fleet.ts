@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import type { BreakerMode } from "../queue/breaker-mode.ts";
+import type { BreakerState } from "../queue/breaker.ts";
 
 /** Everything that a batch needs of the queue, the workers and the store; what is behind it is not its concern. */
 export interface Fleet {
@@ -18,6 +20,9 @@ export interface Fleet {
   readResult(activationId: string): Promise<ActivationResult | null>;
   /** How many of the run's activations are being worked on. */
   running(runId: string): Promise<number>;
+  /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
+  setBreaker(runId: string, mode: BreakerMode): Promise<void>;
+  breaker(runId: string): Promise<BreakerState>;
   /** Starts workers in this process; nothing when it has none. */
   startWorkers(): Promise<void>;
   /** Takes nothing new, hands back what runs, uncharged. `now`: without waiting for orderly ends. Safe to call again. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { breakerSentence, type BreakerChange } from "./breaker.ts";
 import type { ResultFacts } from "./facts.ts";
 import { duration } from "./summary-table.ts";
 
@@ -13,6 +14,8 @@ export interface ProgressState {
   /** Ended since this command started, and when that was, in ms since the epoch. */
   endedHere: number;
   startedAt: number;
+  /** The run has paused itself. `retry_in_ms` null = for good. */
+  breaker: { cause_code: string; retry_in_ms: number | null } | null;
 }
 
 /** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
@@ -26,6 +29,12 @@ function pace(state: ProgressState, now: number): { perMinute: number | null; et
 /** e.g. "12/220 done, 1 failed, 4 running, 3.1/min, about 1 h 07 min left". Pure. */
 export function progressLine(state: ProgressState, now: number): string {
   const { perMinute, etaMs } = pace(state, now);
+  const { breaker } = state;
+  if (breaker !== null) {
+    const then =
+      breaker.retry_in_ms === null ? "" : breaker.retry_in_ms === 0 ? ", one is tried" : `, next try in ${duration(breaker.retry_in_ms)}`;
+    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${breaker.cause_code}${then}`;
+  }
   const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
   return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${rate}`;
 }
@@ -35,6 +44,7 @@ export interface Reporter {
   /** A sentence for people: what is being done, what was repaired. */
   say(text: string): void;
   ended(facts: ResultFacts, state: ProgressState): void;
+  breaker(change: BreakerChange): void;
   progress(state: ProgressState): void;
 }
 
@@ -59,6 +69,7 @@ export function humanReporter(sink: LineSink, now: () => number = Date.now): Rep
       if (facts.status !== "completed") sink.line(`${facts.task_id.task_id}: ${facts.status}${because(facts)}`);
       this.progress(state);
     },
+    breaker: (change) => sink.line(breakerSentence(change)),
     progress(state) {
       if (sink.live) return sink.redraw(progressLine(state, now()));
       const tenth = state.total === 0 ? 0 : Math.floor((state.ended / state.total) * 10);
@@ -79,12 +90,17 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       const { activation_id, generation, task_id, status, failure } = facts;
       data({ event: "ended", activation_id, generation, task_id: task_id.task_id, status, failure });
     },
+    breaker(change) {
+      sink.line(breakerSentence(change));
+      const { change: event, opening, retry_in_ms } = change;
+      data({ event: `breaker_${event}`, ...opening, retry_in_ms });
+    },
     progress(state) {
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running } = state;
-      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs });
+      const { total, ended, failed, running, breaker } = state;
+      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker });
     },
   };
 }

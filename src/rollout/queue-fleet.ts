@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import { breakerState, setBreaker } from "../queue/breaker.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { enqueueActivations } from "../queue/enqueue.ts";
@@ -58,6 +59,8 @@ export function queueFleet(parts: {
     listEnded: () => store.listEnded(),
     readResult: (activationId) => store.readCommit(activationId),
     running: (runId) => countRunning(queues, runId),
+    setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
+    breaker: (runId) => breakerState(queues, runId),
     async startWorkers() {
       if (parts.startWorkers === null) {
         const live = await liveWorkers(queues);

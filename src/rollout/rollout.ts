@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { newRunId } from "../contract/identity.ts";
+import type { BreakerMode } from "../queue/breaker-mode.ts";
+import type { BreakerOpening } from "../queue/breaker.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
@@ -25,6 +27,8 @@ export interface BatchRequest {
   retry: RetryPolicy;
   /** How many must begin before the rest is queued; null = 1 above 20 tasks. */
   probe: number | null;
+  /** What the run does when different tasks fail alike. */
+  breaker: BreakerMode;
   /** Settings under which results compare; another start in the same directory must have the same. */
   comparable: Manifest["settings"];
   versions: Record<string, string>;
@@ -62,13 +66,14 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     const total = check.rows * request.tasks.repeats;
     const files = await openResultsFiles({ results: out.file("results"), failures: out.file("failures") });
     for (const remark of files.remarks) ports.reporter.say(remark);
-    let interrupted = true; // unless it comes to its end
+    let ended: BatchEnd = { interrupted: true, openings: [] }; // unless it comes to its end
     try {
-      interrupted = total > 0 && (await runMissing({ request, ports, out, source, check, files, total, startedAt }));
+      if (total === 0) ended = { interrupted: false, openings: [] };
+      else ended = await runMissing({ request, ports, out, source, check, files, total, startedAt });
     } finally {
       await files.close();
       const counted = onlyAsked(files, check);
-      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, interrupted });
+      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...ended });
       await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     }
     return { summary, summaryPath: out.file("summary") };
@@ -88,8 +93,14 @@ interface Batch {
   startedAt: number;
 }
 
-/** Plans, queues, works and takes in. True when it was stopped with tasks left. */
-async function runMissing(batch: Batch): Promise<boolean> {
+interface BatchEnd {
+  /** It was stopped with tasks left. */
+  interrupted: boolean;
+  openings: BreakerOpening[];
+}
+
+/** Plans, queues, works and takes in. */
+async function runMissing(batch: Batch): Promise<BatchEnd> {
   const { request, ports, out, source, check, files } = batch;
   const fleet = await ports.openFleet(out, source.runId);
   try {
@@ -97,6 +108,7 @@ async function runMissing(batch: Batch): Promise<boolean> {
     const sentence = describePlan(plan);
     if (sentence !== null) ports.reporter.say(sentence);
     if (plan.work.size > 0) await ports.preflight(check);
+    if (plan.work.size > 0) await fleet.setBreaker(source.runId, request.breaker);
     const tally = makeTally({
       fleet,
       files,
@@ -105,6 +117,7 @@ async function runMissing(batch: Batch): Promise<boolean> {
       reporter: ports.reporter,
       total: batch.total,
       startedAt: batch.startedAt,
+      breaker: await fleet.breaker(source.runId),
     });
     const enqueuer = makeEnqueuer(source, plan, fleet, {
       endedBefore: (id) => tally.takeFromStore(id),
@@ -120,7 +133,8 @@ async function runMissing(batch: Batch): Promise<boolean> {
       },
     });
     try {
-      return await work(batch, fleet, tally, enqueuer, plan.work.size);
+      const interrupted = await work(batch, fleet, tally, enqueuer, plan.work.size);
+      return { interrupted, openings: (await fleet.breaker(source.runId)).openings };
     } finally {
       await enqueuer.close();
       await tally.close();
@@ -130,6 +144,7 @@ async function runMissing(batch: Batch): Promise<boolean> {
   }
 }
 
+/** True when it was stopped with tasks left. */
 async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer, planned: number): Promise<boolean> {
   const { stop } = batch.ports;
   const wanted = batch.request.probe ?? (planned > 20 ? 1 : 0);
@@ -145,7 +160,13 @@ async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer
     await tally.allTaken;
   })();
   try {
-    await Promise.race([working, tally.broken, aborted(stop.signal)]);
+    const brokenOff = tally.brokenOff.then(() => "broken_off" as const);
+    const how = await Promise.race([working, tally.broken, aborted(stop.signal), brokenOff]);
+    if (how === "broken_off") {
+      await fleet.stopWorkers({ now: false });
+      await tally.sweep();
+      return tally.left() > 0;
+    }
   } catch (error) {
     await fleet.stopWorkers({ now: false });
     throw error;

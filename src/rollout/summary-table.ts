@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Table from "cli-table3";
+import type { BreakerOpening } from "../queue/breaker.ts";
 import type { Summary } from "./summary.ts";
 
 /** The summary for people. Pure. */
@@ -12,6 +13,7 @@ export function summaryTable(summary: Summary): string {
   if (Object.keys(summary.by_incomplete_cause).length > 0) row("incomplete because", counts(summary.by_incomplete_cause));
   if (Object.keys(summary.by_failure_kind).length > 0) row("failure kind", counts(summary.by_failure_kind));
   if (Object.keys(summary.by_cause_code).length > 0) row("cause", counts(summary.by_cause_code));
+  if (summary.breaker_openings.length > 0) row("paused itself", summary.breaker_openings.map(opening).join("\n"));
   row("sessions per tool", counts(summary.sessions_per_tool) || "none");
   const { usage } = summary;
   row(
@@ -24,6 +26,11 @@ export function summaryTable(summary: Summary): string {
   row("run time", `p50 ${duration(summary.run_ms.p50)}, p95 ${duration(summary.run_ms.p95)}`);
   row("wall time", duration(summary.wall_ms));
   return table.toString();
+}
+
+function opening({ opened_at, closed_at, cause_code, untouched }: BreakerOpening): string {
+  const ended = closed_at === null ? "not over" : `for ${duration(Date.parse(closed_at) - Date.parse(opened_at))}`;
+  return `${opened_at}: ${cause_code}, ${ended}, ${untouched} tasks untouched`;
 }
 
 function counts(record: Readonly<Record<string, number>>): string {

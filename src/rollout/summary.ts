@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { BreakerOpening } from "../queue/breaker.ts";
 import type { ResultFacts } from "./facts.ts";
 
 export interface Summary {
@@ -32,6 +33,8 @@ export interface Summary {
   /** This command from its start to its end. */
   wall_ms: number;
   interrupted: boolean;
+  /** When the run paused itself because different tasks failed alike, the newest last; earlier starts included. */
+  breaker_openings: BreakerOpening[];
 }
 
 export interface SummaryInput {
@@ -39,10 +42,11 @@ export interface SummaryInput {
   total: number;
   wallMs: number;
   interrupted: boolean;
+  openings?: BreakerOpening[];
 }
 
 /** Counts the results of a batch; one per activation. Pure. */
-export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs, interrupted }: SummaryInput): Summary {
+export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs, interrupted, openings = [] }: SummaryInput): Summary {
   const byStatus: Summary["by_status"] = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0 };
   const counts = { kind: new Counter(), cause: new Counter(), incomplete: new Counter(), tools: new Counter() };
   const usage: Summary["usage"] = {
@@ -95,6 +99,7 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
     wall_ms: Math.round(wallMs),
     interrupted,
+    breaker_openings: openings,
   };
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ActivationResult } from "../contract/result.ts";
+import type { BreakerState } from "../queue/breaker.ts";
+import { breakerChanges, breakerProgress } from "./breaker.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ProgressState, Reporter } from "./progress.ts";
 import type { ResultsFiles } from "./results-files.ts";
@@ -11,6 +13,8 @@ export interface Tally {
   readonly allTaken: Promise<void>;
   /** Rejects when following the run, or writing a result, fails for good. */
   readonly broken: Promise<never>;
+  /** Resolves when the run's breaker is open for good and nothing runs any more. */
+  readonly brokenOff: Promise<void>;
   left(): number;
   /** Aborted as soon as the activation's result of this start is taken. */
   taken(activationId: string): AbortSignal;
@@ -33,12 +37,16 @@ export function makeTally(options: {
   reporter: Reporter;
   total: number;
   startedAt: number;
+  /** The run's breaker when this start began. */
+  breaker: BreakerState;
 }): Tally {
   const { fleet, files, runId, pending, reporter } = options;
   const following = new AbortController();
   const watched = new Map<string, AbortController>();
   const allTaken = deferred<void>();
   const broken = deferred<never>();
+  const brokenOff = deferred<void>();
+  const changesOf = breakerChanges(options.breaker);
   const before = [...files.recorded.values()].filter(({ activation_id }) => !pending.has(activation_id));
   const state: ProgressState = {
     total: options.total,
@@ -47,6 +55,7 @@ export function makeTally(options: {
     running: 0,
     endedHere: 0,
     startedAt: options.startedAt,
+    breaker: null,
   };
   if (pending.size === 0) allTaken.resolve();
 
@@ -72,19 +81,22 @@ export function makeTally(options: {
     for await (const { activation_id } of fleet.follow(runId, { signal: following.signal })) await takeFromStore(activation_id);
   })().catch((error: unknown) => broken.reject(error));
 
+  async function look(): Promise<void> {
+    const breaker = await fleet.breaker(runId); // first: once it is open, nothing more begins
+    state.running = await fleet.running(runId);
+    state.breaker = breakerProgress(breaker);
+    for (const change of changesOf(breaker)) reporter.breaker(change);
+    reporter.progress(state);
+    if (breaker.open?.retry_in_ms === null && state.running === 0) brokenOff.resolve();
+  }
   const ticker = setInterval(() => {
-    fleet.running(runId).then(
-      (running) => {
-        state.running = running;
-        reporter.progress(state);
-      },
-      () => undefined, // Redis is away for the moment; the next tick asks again
-    );
+    look().catch(() => undefined); // Redis is away for the moment; the next tick asks again
   }, TICK_MS);
 
   return {
     allTaken: allTaken.promise,
     broken: broken.promise,
+    brokenOff: brokenOff.promise,
     left: () => pending.size,
     taken(activationId) {
       const watch = watched.get(activationId) ?? new AbortController();

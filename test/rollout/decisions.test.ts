@@ -175,7 +175,7 @@ describe("summarise", () => {
 });
 
 describe("progress", () => {
-  const state: ProgressState = { total: 220, ended: 30, failed: 2, running: 4, endedHere: 20, startedAt: 0 };
+  const state: ProgressState = { total: 220, ended: 30, failed: 2, running: 4, endedHere: 20, startedAt: 0, breaker: null };
 
   it("tells the rate of this start and the time left at that rate", () => {
     expect(progressLine(state, 600_000)).toBe("30/220 done, 2 failed, 4 running, 2.0/min, about 1 h 35 min left");

@@ -61,12 +61,13 @@ async function start(end: End, facts: Partial<Omit<BatchRequest, "tasks">> & { l
     allowEmpty: false,
     retry: "infra",
     probe: null,
+    breaker: "auto",
     comparable: {},
     versions: {},
     ...facts,
   };
   const outcome = await runBatch(request, {
-    reporter: { say: (text) => said.push(text), ended: () => undefined, progress: () => undefined },
+    reporter: { say: (text) => said.push(text), ended: () => undefined, breaker: () => undefined, progress: () => undefined },
     openFleet: async (dir) => (fleet = directFleet(await openDirectoryStore(dir.file("artifacts")), end)),
     preflight: () => Promise.resolve(),
     onAccepted: () => undefined,

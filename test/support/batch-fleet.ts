@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import type { BreakerState } from "../../src/queue/breaker.ts";
 import type { Fleet } from "../../src/rollout/fleet.ts";
 import { resultOf } from "./result-documents.ts";
 
@@ -62,6 +63,8 @@ export function directFleet(
     listEnded: () => store.listEnded(),
     readResult: (activationId: string) => store.readCommit(activationId),
     running: () => Promise.resolve(0),
+    setBreaker: () => Promise.resolve(),
+    breaker: () => Promise.resolve({ openings: [], open: null } as BreakerState),
     startWorkers() {
       started = true;
       working = work();
