@@ -119,12 +119,17 @@ const sandboxSettings = z.strictObject({
     description: "`host` isolates nothing: for development on a machine without bubblewrap.",
   }),
   memory_mb: setting(z.int().positive().optional(), {
-    description: "Memory of one sandbox, in MB, where the provider can limit it.",
+    description:
+      "Memory of one sandbox, in MB, where the worker may make control groups (`rollcall doctor` says it). Codex alone takes some 60; what lies in /dev/shm counts.",
     defaultText: "no limit",
   }),
-  cpus: setting(z.number().positive().optional(), { description: "CPUs of one sandbox.", defaultText: "no limit" }),
+  cpus: setting(z.number().positive().optional(), {
+    description: "CPUs of one sandbox, e.g. 0.5, where the worker may make control groups.",
+    defaultText: "no limit",
+  }),
   pids: setting(z.int().positive().default(512), {
-    description: "Processes and threads of one sandbox, where each has a user of its own (a root worker). Codex itself has up to 35.",
+    description:
+      "Processes and threads of one sandbox, where the worker may make control groups, or each sandbox has a user of its own (a root worker). Codex itself has up to 35.",
   }),
   disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
 });
