@@ -120,7 +120,7 @@ const sandboxSettings = z.strictObject({
   }),
   memory_mb: setting(z.int().positive().optional(), {
     description:
-      "Memory of one sandbox, in MB, where the worker may make control groups (`rollcall doctor` says it). Codex alone takes some 60; what lies in /dev/shm counts.",
+      "Memory of one sandbox, in MB, where the worker may make control groups (`rollcall doctor` says it). Codex alone takes up to 80; what lies in /dev/shm counts.",
     defaultText: "no limit",
   }),
   cpus: setting(z.number().positive().optional(), {
