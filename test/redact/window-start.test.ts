@@ -68,6 +68,8 @@ describe("a window that begins in the middle of a value", () => {
       "[redacted] x",
       "[redacted] x",
     ]);
+    const cut = redactText(buildSecretSet([{ value: "FAKEé-token" }]), "fen", { startsMidStream: true, endsAtCut: true });
+    expect(cut).toBe("fen");
   });
 
   it("hides a piece up to the cut behind it, with what the cut left of an escape or a character [R14]", () => {
@@ -96,6 +98,11 @@ describe("a window that begins in the middle of a value", () => {
     // The value goes on as the marker begins.
     const dotted = buildSecretSet([{ value: "FAKE-token.and-more-to-come" }]);
     expect(redactText(dotted, `KE-token${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
+    const quoting = buildSecretSet([{ value: "FAKE-t... (truncated by hand, and more" }]);
+    expect(redactText(quoting, `KE-t... (truncated by${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
+    for (const other of ["\\n", "%7e", "%25q", "\uefbd", "\ufebd", "\ufffe", "k"]) {
+      expect(redactText(set, `n-abcdefgh${other}`, { startsMidStream: true, endsAtCut: true }), other).toBe(`n-abcdefgh${other}`);
+    }
     for (const other of ["\\q", "\\n", "%41", "%25q", "%25.", "\ufffe", "\uf77d", ".", "\\", "%25"]) {
       expect(redactText(set, `n-abcdefgh${other}`, { startsMidStream: true }), other).toBe(`n-abcdefgh${other}`);
     }
