@@ -18,14 +18,21 @@ export { resultSchema, statusSchema, type ActivationResult, type Artifact, type 
 export { RollcallError } from "./errors.ts";
 
 export { parseSecretKeys, type SecretKeys } from "./activation/secret-keys.ts";
-export { cancelActivation, type CancelAnswer } from "./queue/cancel.ts";
+export { answerTo, type Answer, type ControlAction, type Outcome } from "./queue/answers.ts";
+export { cancelActivation, cancelRun, type CancelAnswer } from "./queue/cancel.ts";
+export { cleanEnded, type Cleaned } from "./queue/clean.ts";
 export { enqueueActivations, type EnqueueAnswer } from "./queue/enqueue.ts";
 export { followRun, type Ended } from "./queue/ended.ts";
+export { ACTIVATION_STATES, findActivations, type ActivationState, type FoundActivation } from "./queue/find-activation.ts";
 export { setRunGate, type RunGate } from "./queue/gate.ts";
+export { pauseRun, readPause, resumeRun, type PauseMark } from "./queue/pause.ts";
 export { followProgress, readProgress } from "./queue/progress.ts";
 export { openQueues, type DeliveredResult, type Queues } from "./queue/queues.ts";
+export { removeRun, type RemovedRun } from "./queue/remove-run.ts";
+export { retryActivations, retryRun, type RetryAnswer } from "./queue/retry.ts";
 export { runStatus, type RunStatus } from "./queue/run-status.ts";
 export { liveWorkers, type WorkerFacts } from "./queue/worker-lease.ts";
+export { workerLoads, type WorkerLoad } from "./queue/worker-loads.ts";
 export type { RedisTarget } from "./redis/connect.ts";
 
 export { runActivation, type RunPorts } from "./activation/run.ts";

@@ -6,7 +6,10 @@ import type { AttemptContext } from "./attempt.ts";
 import type { Outcome } from "./classify.ts";
 import type { ConcludedSession } from "./conclude.ts";
 
-/** The Responses API object of a session that is gradable; null for any other. Pure; facts are redacted. */
+/**
+ * The Responses API object of a session that is gradable, or that somebody ended in its turn: then what it came to, as
+ * incomplete. null for any other. Pure; facts are redacted.
+ */
 export function responseOf(
   context: AttemptContext,
   outcome: Outcome,
@@ -14,13 +17,14 @@ export function responseOf(
   codexVersion: string,
   host: string,
 ): Response | null {
-  if (outcome.status !== "completed" && outcome.status !== "incomplete") return null;
+  const partial = outcome.status === "cancelled" && facts.turnStarted;
+  if (outcome.status !== "completed" && outcome.status !== "incomplete" && !partial) return null;
   return {
     id: `resp_${context.sandbox_id}`,
     object: "response",
     created_at: Math.floor(context.started_at.getTime() / 1000),
     model: context.activation.model.name ?? "codex-default",
-    status: outcome.status,
+    status: outcome.status === "completed" ? "completed" : "incomplete",
     error: null,
     incomplete_details: outcome.incomplete_cause === "max_output_tokens" ? { reason: "max_output_tokens" } : null,
     output: facts.items,

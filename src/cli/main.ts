@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
+import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
 import { explainCommand } from "./explain.ts";
 import { failureOf } from "./fail.ts";
@@ -30,6 +31,7 @@ const setExitCode = (code: number): void => {
 const commands = [
   runCommand(setExitCode),
   workerCommand(),
+  ...controlCommands(setExitCode),
   explainCommand(),
   replayCommand(setExitCode),
   collectCommand(),

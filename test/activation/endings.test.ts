@@ -146,6 +146,8 @@ describe.each(versions)("how an attempt with Codex $name ends", ({ name, codex }
           status: "cancelled",
           failure: { failure_kind: "cancelled", status_code: 409, failure_reason: "cancelled by a test: why not" },
         });
+        expect(result?.response).toMatchObject({ status: "incomplete" });
+        expect(JSON.stringify(result?.response?.output)).toContain("before");
         expect(JSON.stringify(result?.observations.records)).toContain("before");
         expect(attempt.charged).toBe(true);
       } else {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { answerTo } from "../queue/answers.ts";
+import type { ActivationState } from "../queue/find-activation.ts";
+import type { RetryAnswer } from "../queue/retry.ts";
+import type { RunStatus } from "../queue/run-status.ts";
+import { printable } from "../rollout/printable.ts";
+
+// What the control commands print for people. Pure.
+
+const MOST_SHOWN = 10;
+
+export function cancelText(
+  what: string,
+  found: readonly { state: ActivationState; count: number }[],
+  { left, status, out }: { left: number; status: string | null; out: string | undefined },
+): string[] {
+  const one = !what.startsWith("run ");
+  const lines = found.map(({ state, count }) => `${one ? `${what} (${state})` : `${count} ${state}`}: ${answerTo("cancel", state).text}`);
+  if (!one && found.length === 0) lines.push("nothing of it has not ended");
+  if (one && status !== null) lines.push(`ended as ${status}`);
+  if (left > 0) {
+    const where = out === undefined ? "" : ` --out ${out}`;
+    lines.push(`${left} still ending; \`rollcall status ${one ? what : what.slice(4)}${where}\` tells when`);
+  }
+  return one ? [lines.join("; ")] : [what, ...lines.map((line) => `  ${line}`)];
+}
+
+export function pauseText(action: "pause" | "resume", runId: string, changed: boolean, status: RunStatus): string[] {
+  const held = status.waiting + status.parked + status.delayed;
+  if (action === "resume") return [changed ? `run ${runId} goes on: ${held} wait` : `run ${runId} was not paused`];
+  const begun = changed ? `run ${runId} is paused` : `run ${runId} was paused before${pausedBy(status)}`;
+  return [`${begun}: ${held} are held back, ${status.running} running go on to their ends`];
+}
+
+/** e.g. " by ann@host since 2027-01-15T08:00:00.000Z (server down)"; "" when nobody said. */
+export function pausedBy({ pause }: Pick<RunStatus, "pause">): string {
+  if (pause === null) return "";
+  return printable(` by ${pause.by} since ${pause.at}${pause.reason === "" ? "" : ` (${pause.reason})`}`);
+}
+
+export function retryText(
+  what: string,
+  answers: readonly RetryAnswer[],
+  again: { out: string | undefined; tasks: string | null; workers: number },
+): string[] {
+  const done = answers.filter(({ outcome }) => outcome === "done");
+  const lost = answers.filter(({ why }) => why !== null);
+  const others = answers.filter(({ outcome, why }) => outcome !== "done" && why === null);
+  const lines: string[] = [];
+  if (answers.length === 0) lines.push(`${what}: nothing of it ended other than completed or incomplete`);
+  if (done.length > 0) lines.push(`${named(what, done)}: ${answerTo("retry", "ended").text}`);
+  for (const { activation_id, state } of others) lines.push(`${activation_id} (${state}): ${answerTo("retry", state).text}`);
+  for (const why of ["secrets_deleted", "job_removed"] as const) {
+    const some = lost.filter((answer) => answer.why === why);
+    if (some.length > 0) lines.push(`${named(what, some)}: not retried: ${WHY[why]}`);
+  }
+  if (lost.length > 0) {
+    lines.push(
+      again.out === undefined || again.tasks === null
+        ? "give their tasks again: `rollcall run TASKS --out DIR --retry failed`, or enqueue them again"
+        : `give their tasks again: rollcall run ${again.tasks} --out ${again.out} --retry failed`,
+    );
+  }
+  if (done.length > 0 && again.workers === 0) {
+    lines.push(
+      `no worker lives: ${again.out === undefined ? "start one with `rollcall worker`" : `rollcall worker --out ${again.out}, or the command of the run, runs it`}`,
+    );
+  }
+  return lines;
+}
+
+const WHY: Record<NonNullable<RetryAnswer["why"]>, string> = {
+  secrets_deleted: "its secrets were deleted from the queue when it ended",
+  job_removed: "its job is no longer in the queue",
+};
+
+function named(what: string, answers: readonly RetryAnswer[]): string {
+  if (!what.startsWith("run ")) return what;
+  const ids = answers.slice(0, MOST_SHOWN).map(({ activation_id }) => activation_id);
+  return `${answers.length} of ${what} (${ids.join(", ")}${answers.length > MOST_SHOWN ? ", ..." : ""})`;
+}
