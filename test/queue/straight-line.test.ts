@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { startModelServer } from "../../examples/stand-ins/model-server.ts";
+import { say, step, withFault } from "../../examples/stand-ins/script.ts";
+import { runActivation, type RunPorts } from "../../src/activation/run.ts";
+import type { CodexBinary } from "../../src/codex/binary.ts";
+import { RollcallError } from "../../src/errors.ts";
+import { breakerState } from "../../src/queue/breaker.ts";
+import { enqueueActivations } from "../../src/queue/enqueue.ts";
+import { modelState } from "../../src/queue/model-limiter.ts";
+import { runStatus } from "../../src/queue/run-status.ts";
+import type { SandboxProvider } from "../../src/sandbox/types.ts";
+import { attemptRunner, codexVersions } from "../support/attempt.ts";
+import { suiteDir } from "../support/suite-dir.ts";
+import { activationOf, startRig, TEST_KEYS, type Rig } from "./rig.ts";
+
+// The queue with the real straight line behind it: sandbox, Codex or a small program in its place, store.
+const WAIT = { timeout: 50_000, interval: 50 };
+const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
+const dir = suiteDir();
+let runs = 0;
+let rig: Rig;
+beforeEach(async () => {
+  rig = await startRig({ breaker_after: 5, breaker_base_ms: 1_000, breaker_max_ms: 2_000 });
+});
+afterEach(() => rig.close());
+
+function fake(entry: string): CodexBinary {
+  return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+}
+
+async function work(codex: CodexBinary, concurrency: number, overrides: Partial<RunPorts> = {}): Promise<RunPorts> {
+  const runner = await attemptRunner(`${dir}/run-${++runs}`, codex, { store: rig.store, defaultProvider: "host", ...overrides });
+  await rig.sentinel();
+  await rig.worker((claim) => runActivation(claim, runner.ports), { concurrency });
+  return runner.ports;
+}
+
+const add = (ids: readonly string[], facts: Record<string, unknown> = {}) =>
+  enqueueActivations(
+    rig.queues,
+    ids.map((id) => activationOf(id, facts)),
+    { keys: TEST_KEYS },
+  );
+const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `act-${index}`);
+
+describe("an activation that fails", () => {
+  it("is tried again under a number and a capture key of its own each time; all attempts are in its result", async () => {
+    await work(fake("dies-with-words"), 2);
+    await add(["act-a"], { max_attempts: 3 });
+    const result = await rig.ended("act-a");
+    expect(result).toMatchObject({ status: "failed", capture_key: "r-act-a-a2", episode_id: { attempt: 2 } });
+    expect(result.attempts.map(({ attempt, capture_key, charged }) => [attempt, capture_key, charged])).toEqual([
+      [0, "r-act-a", true],
+      [1, "r-act-a-a1", true],
+      [2, "r-act-a-a2", true],
+    ]);
+    expect(result.attempts.every(({ observations }) => observations.gaps.some(({ code }) => code === "agent_startup_failed"))).toBe(true);
+  });
+
+  it("is not tried again when it would only fail again [E21]", async () => {
+    await work(fake("reads-nothing"), 2, { modelKeys: {} });
+    await add(["act-a", "act-b"], { max_attempts: 3 });
+    for (const id of ["act-a", "act-b"]) {
+      const { status, failure, attempts } = await rig.ended(id);
+      expect({ status, failure, attempts: attempts.length }).toMatchObject({
+        status: "failed",
+        failure: { cause_code: "model_key_missing", terminal: true },
+        attempts: 1,
+      });
+    }
+  });
+});
+
+it("220 tasks whose sandboxes cannot be started cost a few attempts: the run pauses, tells why, and goes on when it works [E7]", async () => {
+  let works = false;
+  const host: SandboxProvider = (await attemptRunner(`${dir}/host`, fake("reads-nothing"))).ports.providers["host"]!;
+  const provider: SandboxProvider = {
+    ...host,
+    create: (spec) => (works ? host.create(spec) : Promise.reject(new RollcallError("sandbox_failed", "no user namespaces are left"))),
+  };
+  await work(fake("reads-nothing"), 8, { providers: { host: provider } });
+  await add(numbered(220), { max_attempts: 2 });
+  await vi.waitFor(async () => expect((await breakerState(rig.queues, "run-1")).openings[0]?.trials).toBeGreaterThanOrEqual(1), WAIT);
+  const { openings } = await breakerState(rig.queues, "run-1");
+  expect(openings).toMatchObject([{ cause_code: "sandbox_failed", cause_class: "infrastructure", reason: "no user namespaces are left" }]);
+  expect(openings[0]!.untouched).toBeGreaterThan(200);
+  expect(await runStatus(rig.queues, "run-1")).toMatchObject({ ended: {} });
+  works = true;
+  await vi.waitFor(async () => {
+    const { ended } = await runStatus(rig.queues, "run-1");
+    expect(ended.completed).toBeGreaterThanOrEqual(15);
+    expect(ended.failed ?? 0).toBe(0);
+  }, WAIT);
+  expect((await breakerState(rig.queues, "run-1")).openings).toMatchObject([{ closed_at: expect.any(String) as string }]);
+  const charged = await Promise.all(numbered(220).map((id) => rig.queues.redis.hget(`{rollcall}:ledger:${id}`, "charged")));
+  expect(charged.map(Number).reduce((sum, count) => sum + count)).toBeLessThanOrEqual(2 * 5); // those that opened it, some twice
+});
+
+it("a model server that answers 429 for a while costs nobody an attempt, with the real Codex [E16]", async () => {
+  let busy = 5;
+  const model = await startModelServer({
+    scriptFor: () => {
+      const answer = step(say("Done."));
+      return { steps: [busy-- > 0 ? withFault(answer, { kind: "status", status: 429, body: "busy" }) : answer] };
+    },
+  });
+  try {
+    const [oldest] = await codexVersions();
+    await work(oldest!.codex, 3, { defaultProvider: "bubblewrap" });
+    const ids = numbered(3);
+    await add(ids, { max_attempts: 1, model: { base_url: model.captureBaseUrl, name: "m" } });
+    for (const id of ids) {
+      const { status, attempts } = await rig.ended(id);
+      expect(status).toBe("completed");
+      for (const { charged, failure } of attempts.slice(0, -1)) {
+        expect({ charged, failure }).toMatchObject({ charged: false, failure: { cause_code: "rate_limited" } });
+      }
+    }
+    expect(busy).toBeLessThan(0);
+    expect((await modelState(rig.queues, model.url)).limit).not.toBeNull();
+  } finally {
+    await model.close();
+  }
+});
