@@ -128,7 +128,7 @@ export async function removeGroups(directories: readonly string[]): Promise<stri
 }
 
 /** Null when there is no such file, or no such group any more. */
-export function readCgroupFile(directory: string, name: string): string | null {
+function readCgroupFile(directory: string, name: string): string | null {
   try {
     return readFileSync(join(directory, name), "latin1");
   } catch {

@@ -45,7 +45,7 @@ describe.skipIf(!CGROUPS).each(versions)(`a session that runs out of memory, Cod
   const told = (result: ActivationResult): string => explanationText(explain(result));
 
   it("completes when only a command of the model's was killed, and the sandbox's record tells the kill", async () => {
-    const result = await ended("child", [step(shell("tail /dev/zero; echo hog $?")), step(say("done"))], 192);
+    const result = await ended("child", [step(shell("dd if=/dev/zero of=/dev/null bs=400M count=1; echo hog $?")), step(say("done"))], 192);
     expect(result).toMatchObject({ status: "completed", cause_class: null, failure: null });
     expect(result.evidence).toMatchObject({ exit_code: 0, oom_killed: true, memory_limit_reached: true });
     expect(sandboxOf(result)).toMatchObject({ outcome: "oom", exit_code: 0, signal: null });
@@ -55,7 +55,7 @@ describe.skipIf(!CGROUPS).each(versions)(`a session that runs out of memory, Cod
 
   it("fails as the agent's doing, for good, when Codex itself was killed", async () => {
     // Nobody has what lies in /dev/shm, so of all processes Codex is the one with the most memory.
-    const fill = "head -c 64000000 /dev/zero >/dev/shm/a; head -c 300000000 /dev/zero | split -b 2000000 - /dev/shm/b; sleep 30";
+    const fill = "head -c 67000000 /dev/zero >/dev/shm/a; sleep 30";
     const result = await ended("codex", [step(shell(fill)), step(say("unreachable"))], 64);
     expect(result).toMatchObject({
       status: "failed",

@@ -45,7 +45,9 @@ describe.skipIf(!isV1)(`control groups of version 1${isV1 ? "" : " (SKIPPED: thi
     try {
       writeFileSync(join(outer, "memory.limit_in_bytes"), String(64 * 1024 * 1024));
       await group.make();
-      const hog = spawn("/bin/sh", ["-c", "read go; exec tail /dev/zero"], { stdio: ["pipe", "ignore", "ignore"] });
+      const hog = spawn("/bin/sh", ["-c", "read go; exec dd if=/dev/zero of=/dev/null bs=400M count=1"], {
+        stdio: ["pipe", "ignore", "ignore"],
+      });
       const ended = once(hog, "exit");
       await group.join(hog.pid!);
       hog.stdin.end("go\n");

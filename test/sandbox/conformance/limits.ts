@@ -8,8 +8,8 @@ import { factsOf } from "../../../src/sandbox/processes.ts";
 import { run, sh, start, until, type Check, type Context } from "./setting.ts";
 
 const MB = 1024 * 1024;
-/** Needs as much memory as it can get. */
-const HOG = "tail /dev/zero";
+/** One process that needs more than any limit here, and no more than a machine has when no limit holds. */
+const HOG = "dd if=/dev/zero of=/dev/null bs=400M count=1";
 
 /** What control groups limit and measure. All for bubblewrap, where the worker may make groups. */
 export const limitChecks: Check[] = [
@@ -126,7 +126,7 @@ export const limitChecks: Check[] = [
       const groups = (await Promise.all(sandboxes.map(({ id }) => groupsOf(context, id)))).flat();
       const running = sandboxes.map((sandbox) => start(sandbox, ["/bin/sh", "-c", "sleep 600 & sleep 600"]));
       // bwrap, pid 1 of the sandbox, the shell and both of its children
-      await until(() => groups.every((group) => pidsIn(group).length === 5), "all processes run");
+      await until(() => groups.every((group) => pidsIn(group).length === 5), "all processes run", 60_000);
       assert.ok(groups.flatMap(pidsIn).every((pid) => factsOf(pid)?.uid !== 0));
       const ends = await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()));
       for (const end of ends) assert.deepEqual(end, { cleanup_error: null });
