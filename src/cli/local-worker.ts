@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
-import type { Logger } from "pino";
 import { runActivation } from "../activation/run.ts";
 import type { Settings } from "../config/settings.ts";
 import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
 import { watchRoom } from "../host/watch-room.ts";
 import { startActivationWorker } from "../queue/activation-worker.ts";
 import type { LocalWorkers } from "../rollout/queue-fleet.ts";
-import { reapDead } from "../sandbox/reap.ts";
+import { startReaper } from "../sandbox/reaper.ts";
 import type { Machine } from "./machine.ts";
 import { sandboxStateDir } from "./provider.ts";
 import type { Station } from "./station.ts";
@@ -27,7 +26,7 @@ export async function startLocalWorker(
   if (settings.sandbox.provider === "host") {
     log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
   }
-  await removeLeftovers(settings, log);
+  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), log });
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
   const ports = {
     store,
@@ -74,18 +73,10 @@ export async function startLocalWorker(
   const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;
   const drain = { ms: settings.drain_seconds * 1_000, afterwards: settings.drain_then };
   return {
-    stop({ now, drains = false }) {
+    async stop({ now, drains = false }) {
       room.stop();
-      return started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) });
+      await reaper.stop();
+      await started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) });
     },
   };
-}
-
-/** Sandboxes of workers that were killed. Before anything is taken: an activation must not run beside its own ghost. */
-async function removeLeftovers(settings: Settings, log: Logger): Promise<void> {
-  for (const { record, error } of await reapDead(sandboxStateDir(settings))) {
-    const facts = { sandbox: record.id, activation_id: record.owner.activation_id, attempt: record.owner.attempt };
-    if (error === null) log.info(facts, "removed the sandbox of a worker that was killed");
-    else log.error({ ...facts, cleanup_error: error }, "a sandbox of a worker that was killed could not be removed");
-  }
 }

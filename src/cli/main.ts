@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
+import { cleanCommand } from "./clean.ts";
 import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
 import { explainCommand } from "./explain.ts";
 import { failureOf } from "./fail.ts";
+import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
@@ -32,6 +34,8 @@ const commands = [
   runCommand(setExitCode),
   workerCommand(),
   ...controlCommands(setExitCode),
+  gcCommand(setExitCode),
+  cleanCommand(setExitCode),
   explainCommand(),
   replayCommand(setExitCode),
   collectCommand(),

@@ -18,6 +18,12 @@ export function secondsValue(text: string): number {
   return value;
 }
 
+export function daysValue(text: string): number {
+  const value = /^[0-9]{1,5}(\.[0-9]+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError(`expected days, 0 or more, got ${JSON.stringify(text)}.`);
+  return value;
+}
+
 export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return (text) => {
     const found = known.find((word) => word === text);

@@ -3,6 +3,7 @@ import { realpath } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { messageOf, RollcallError } from "../errors.ts";
+import { createOnly } from "../host/files.ts";
 import { readHolder } from "../host/lock-file.ts";
 import { isAlive } from "../host/process.ts";
 import type { RedisTarget } from "./connect.ts";
@@ -57,6 +58,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedR
   const place = { outDir, stateRoot: await futureRealpath(options.stateRoot), socketDir, platform: process.platform };
   const { stateDir, sockets: preferred } = embeddedPaths(place);
   await makePrivateDir(stateDir);
+  await createOnly(stateFiles(stateDir).outDir, outDir, 0o600); // whose it is: its name is but a hash
 
   const closing = new AbortController();
   const first = await reachKeeper(options, stateDir, preferred, closing.signal);

@@ -12,12 +12,13 @@ export interface EmbeddedSockets {
 }
 
 /** What lies in a state directory beside Redis' own `appendonlydir/`. */
-export function stateFiles(stateDir: string): { lock: string; sockets: string; log: string; secretKey: string } {
+export function stateFiles(stateDir: string): { lock: string; sockets: string; log: string; secretKey: string; outDir: string } {
   return {
     lock: join(stateDir, "keeper.lock"),
     sockets: join(stateDir, "sockets.json"),
     log: join(stateDir, "keeper.log"),
     secretKey: join(stateDir, "secret.key"),
+    outDir: join(stateDir, "out-dir"),
   };
 }
 

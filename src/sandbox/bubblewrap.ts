@@ -20,6 +20,9 @@ import { DEFAULT_UID_RANGE, leaseUid, type UidRange } from "./uid-pool.ts";
 
 const END_MS = 5000;
 
+/** Where root workers keep what they share, unless told otherwise. */
+export const DEFAULT_RUNTIME_ROOT = "/var/lib/rollcall";
+
 export interface BubblewrapOptions {
   /** The worker's own directory, for owner records. */
   stateDir: string;
@@ -69,7 +72,7 @@ export function createBubblewrapProvider(given: BubblewrapOptions): SandboxProvi
   return { name: "bubblewrap", create, probe: () => probeBubblewrap(prepare, create) };
 }
 
-async function prepareHost({ bwrapPath, runtimeRoot = "/var/lib/rollcall" }: BubblewrapOptions): Promise<BubblewrapHost> {
+async function prepareHost({ bwrapPath, runtimeRoot = DEFAULT_RUNTIME_ROOT }: BubblewrapOptions): Promise<BubblewrapHost> {
   if (bwrapPath === null)
     throw new RollcallError("sandbox_failed", "no usable bubblewrap was found: install the package bubblewrap (0.6 or newer)");
   const binary = await inspectBubblewrap(bwrapPath);

@@ -27,7 +27,7 @@ export async function publishRuntime(runtimes: string, runtime: SandboxRuntime):
   const target = join(runtimes, `${runtime.key}-${fingerprint}`);
   if (await exists(target)) return target;
 
-  await removeAbandoned(runtimes);
+  for (const path of await abandonedBuilds(runtimes)) await removeTree(path);
   const building = join(runtimes, buildingName());
   try {
     await mkdir(building);
@@ -92,14 +92,14 @@ function buildingName(): string {
   return `.building.${own?.pid}.${own?.start_time}.${randomBytes(4).toString("hex")}`;
 }
 
-/** What a worker was building when it was killed. */
-async function removeAbandoned(runtimes: string): Promise<void> {
+/** What workers were building when they were killed. */
+export async function abandonedBuilds(runtimes: string): Promise<string[]> {
   const own = processIdentity();
-  for (const name of await readdir(runtimes)) {
+  return (await readdir(runtimes)).flatMap((name) => {
     const match = /^\.building\.(\d+)\.(\d+)\./u.exec(name);
-    if (match === null || own === null) continue;
-    if (!isAlive({ ...own, pid: Number(match[1]), start_time: match[2] ?? "" })) await removeTree(join(runtimes, name));
-  }
+    if (match === null || own === null) return [];
+    return isAlive({ ...own, pid: Number(match[1]), start_time: match[2] ?? "" }) ? [] : [join(runtimes, name)];
+  });
 }
 
 async function exists(path: string): Promise<boolean> {

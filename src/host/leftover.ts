@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Something that a killed process left on this host. */
+export interface Leftover {
+  kind: "sandbox" | "sandbox_directory" | "uid_lock" | "runtime_build" | "temporary_file" | "embedded_redis" | "redis_state";
+  /** A path, or what a person would call it. */
+  what: string;
+  /** Why nobody needs it. */
+  why: string;
+  /** Takes it away; the reason when that failed. Looks again whether it is still nobody's. */
+  remove: () => Promise<string | null>;
+}

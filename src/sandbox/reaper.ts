@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
+import { reapDead } from "./reap.ts";
+
+const EVERY_MS = 60_000;
+
+export interface Reaper {
+  /** Waits for a reaping that is under way. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Removes the sandboxes of workers that were killed: all that are there before it resolves, since an activation must not run
+ * beside its own ghost, then those that are found every minute. Does not keep the process alive. Throws when the first look
+ * cannot be had; later faults are logged.
+ */
+export async function startReaper(options: { stateDir: string; log: Logger; everyMs?: number }): Promise<Reaper> {
+  const { stateDir, log, everyMs = EVERY_MS } = options;
+  async function reap(): Promise<void> {
+    for (const { record, error } of await reapDead(stateDir)) {
+      const facts = { sandbox: record.id, activation_id: record.owner.activation_id, attempt: record.owner.attempt };
+      if (error === null) log.info(facts, "removed the sandbox of a worker that was killed");
+      else log.error({ ...facts, cleanup_error: error }, "a sandbox of a worker that was killed could not be removed");
+    }
+  }
+  await reap();
+  let busy: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    busy ??= reap()
+      .catch((error: unknown) => log.error({ err: error }, "sandboxes of killed workers could not be looked for"))
+      .finally(() => (busy = null));
+  }, everyMs);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await busy;
+    },
+  };
+}
