@@ -75,8 +75,9 @@ export async function startLocalWorker(
   return {
     async stop({ now, drains = false }) {
       room.stop();
-      await reaper.stop();
+      const reaped = reaper.stop();
       await started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) });
+      if (!now) await reaped;
     },
   };
 }

@@ -20,12 +20,12 @@ export async function pauseRun(queues: Queues, runId: string, mark: PauseMark): 
   return first === 1;
 }
 
-/** Opens the run's gate; parked activations are woken, as many as its limit lets. False: it was not paused. */
+/** Opens the run's gate, also where its breaker closed it; parked activations are woken, as many as its limit lets. False: it was open. */
 export async function resumeRun(queues: Queues, runId: string): Promise<boolean> {
-  const paused = await queues.redis.hget(keys.gate(runId), "paused");
+  const [paused, broken] = await queues.redis.hmget(keys.gate(runId), "paused", "breaker_until");
   await queues.redis.hdel(keys.gate(runId), FIELD);
   await setRunGate(queues, runId, { paused: false });
-  return paused === "1";
+  return paused === "1" || broken != null;
 }
 
 /** null: the run is not paused, or by somebody who left no mark. */
