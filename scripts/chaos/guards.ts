@@ -47,8 +47,8 @@ export const GUARDS = {
   /** An attempt's number is never given twice. */
   attempts: {
     file: "src/queue/attempts.js",
-    line: "redis.call('HSET', KEYS[1], 'next', attempt + 1, 'open', attempt)",
-    replacement: "redis.call('HSET', KEYS[1], 'next', attempt, 'open', attempt)",
+    line: "redis.call('HSET', KEYS[1], 'next', attempt + 1, 'open', attempt, 'claim', ARGV[3])",
+    replacement: "redis.call('HSET', KEYS[1], 'next', attempt, 'open', attempt, 'claim', ARGV[3])",
     faults: ["worker_kill"],
   },
 } as const satisfies Record<string, Guard>;

@@ -140,7 +140,7 @@ async function handle(
     if (decision.kind !== "start") return await afterClaim(queues, job.id!, decision);
     const { activation, model } = decision;
     running.holdSlot(job.id!, model);
-    ledger = claimLedger(queues, names, decision.nextAttempt);
+    ledger = claimLedger(queues, names, { token: job.token!, floor: decision.nextAttempt });
     const end = await run({ activation, generation, enqueued_at, signal, ledger });
     if (end.kind === "back_off") return await afterBackOff(queues, { jobId: job.id!, model, end, ledger, log });
     return await afterRun(queues.settings, activation, end, ledger);

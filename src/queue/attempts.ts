@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Redis } from "ioredis";
-import { keys } from "./names.ts";
+import { RollcallError } from "../errors.ts";
+import { keys, lockKey } from "./names.ts";
 import { runScript, script } from "./script.ts";
 
 // An attempt stays "open" from its start until its worker says how it left. One that is still open when the next claim
 // comes was lost with its worker, and is charged. BullMQ's counters cannot tell: attemptsMade misses lost workers,
 // attemptsStarted counts parkings.
 
+// Fenced by the claim's lock: a process that was frozen between its claim and this must not count for whoever has it now.
+// A claim that asks again gets what it got: the answer may have been lost with the connection.
 const TAKE = script(`
-if redis.call('HEXISTS', KEYS[1], 'open') == 1 then redis.call('HINCRBY', KEYS[1], 'charged', 1) end
+if redis.call('GET', KEYS[2]) ~= ARGV[2] then return false end
+local open = redis.call('HMGET', KEYS[1], 'open', 'claim', 'charged')
+if open[1] and open[2] == ARGV[3] then return {tonumber(open[1]), tonumber(open[3] or 0)} end
+if open[1] then redis.call('HINCRBY', KEYS[1], 'charged', 1) end
 local attempt = math.max(tonumber(redis.call('HGET', KEYS[1], 'next') or 0), tonumber(ARGV[1]))
-redis.call('HSET', KEYS[1], 'next', attempt + 1, 'open', attempt)
+redis.call('HSET', KEYS[1], 'next', attempt + 1, 'open', attempt, 'claim', ARGV[3])
 return {attempt, tonumber(redis.call('HGET', KEYS[1], 'charged') or 0)}
 `);
 
 const CLOSE = script(`
 if redis.call('HGET', KEYS[1], 'open') == ARGV[1] then
-  redis.call('HDEL', KEYS[1], 'open')
+  redis.call('HDEL', KEYS[1], 'open', 'claim')
   redis.call('HINCRBY', KEYS[1], 'charged', ARGV[2])
 end
 return tonumber(redis.call('HGET', KEYS[1], 'charged') or 0)
@@ -24,10 +30,21 @@ return tonumber(redis.call('HGET', KEYS[1], 'charged') or 0)
 
 /**
  * Takes the next attempt number, at the start of a physical run. `floor` is the seeded attempt, or one more than the
- * last one known elsewhere. Numbers are never given twice; the count of charged attempts includes lost ones.
+ * last one known elsewhere. Numbers are never given twice; the count of charged attempts includes lost ones. Throws
+ * RollcallError "claim_lost" when the job's lock is not (or no longer) that of this claim.
  */
-export async function takeAttempt(redis: Redis, activationId: string, floor: number): Promise<{ attempt: number; charged: number }> {
-  const [attempt, charged] = (await runScript(redis, TAKE, [keys.ledger(activationId)], [floor])) as [number, number];
+export async function takeAttempt(
+  redis: Redis,
+  claim: { activationId: string; jobId: string; token: string; claimId: string },
+  floor: number,
+): Promise<{ attempt: number; charged: number }> {
+  const { activationId, jobId, token, claimId } = claim;
+  const taken = (await runScript(redis, TAKE, [keys.ledger(activationId), lockKey(jobId)], [floor, token, claimId])) as
+    | [number, number]
+    | null;
+  if (taken === null)
+    throw new RollcallError("claim_lost", `the claim on ${activationId} was lost before its attempt began; whoever has it now runs it`);
+  const [attempt, charged] = taken;
   return { attempt, charged };
 }
 

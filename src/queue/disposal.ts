@@ -99,6 +99,7 @@ export async function afterFault(
   ledger: ClaimLedger | null,
   stop: StopReason | null,
 ): Promise<Disposal> {
+  if (thrown instanceof RollcallError && thrown.code === "claim_lost") return { kind: "leave" };
   try {
     await ledger?.close({ charge: false });
     if (stop !== null) return stopped(stop.kind);

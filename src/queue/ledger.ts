@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
 import type { AttemptLedger } from "../activation/ports.ts";
 import { closeAttempt, takeAttempt } from "./attempts.ts";
 import { tellBreaker, type Teller } from "./breaker.ts";
@@ -12,13 +13,14 @@ export interface ClaimLedger extends AttemptLedger {
   close(options: { charge: boolean }): Promise<number>;
 }
 
-/** The ledger of one claim. `floor`: the least number its attempt may have. */
-export function claimLedger(queues: Queues, names: Teller, floor: number): ClaimLedger {
+/** The ledger of one claim, whose lock holds `token`. `floor`: the least number its attempt may have. */
+export function claimLedger(queues: Queues, names: Teller, { token, floor }: { token: string; floor: number }): ClaimLedger {
   const { activationId, jobId, runId } = names;
+  const claimId = randomUUID(); // BullMQ's token may come again with the next claim
   let taken: number | null = null;
   return {
     async takeAttempt() {
-      const answer = await takeAttempt(queues.redis, activationId, floor);
+      const answer = await takeAttempt(queues.redis, { activationId, jobId, token, claimId }, floor);
       taken = answer.attempt;
       await queues.redis.sadd(keys.touched(runId), jobId);
       return answer;

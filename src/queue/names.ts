@@ -17,6 +17,11 @@ export function finalJobId(jobId: string): string {
   return `f-${jobId}`;
 }
 
+/** BullMQ's lock of a claimed activation; its value is the claim's token. */
+export function lockKey(jobId: string): string {
+  return `${PREFIX}:${ACTIVATIONS}:${jobId}:lock`;
+}
+
 /** Our own keys, beside BullMQ's. Run ids and job ids hold no colon, so no two meet. */
 export const keys = {
   /** BullMQ's hash of one job. */
@@ -47,7 +52,7 @@ export const keys = {
   modelParked: (server: string): string => `${PREFIX}:model-parked:${server}`,
   /** Stream of ends. */
   ended: (runId: string): string => `${PREFIX}:ended:${runId}`,
-  /** Hash: next, open, charged, faults, generation. */
+  /** Hash: next, open, claim, charged, faults, generation. */
   ledger: (activationId: string): string => `${PREFIX}:ledger:${activationId}`,
   /** JSON of a cancel mark. */
   cancel: (jobId: string): string => `${PREFIX}:cancel:${jobId}`,

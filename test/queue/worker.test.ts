@@ -100,6 +100,39 @@ it("aborts a run at once when its claim is lost, and lets another worker have it
   expect(claims).toEqual([{ attempt: 0, reason: "lock_lost" }]);
 });
 
+it("begins no attempt under a claim that was lost meanwhile, and counts nothing for it", async () => {
+  const seen: unknown[] = [];
+  await rig.sentinel();
+  await rig.worker(async ({ activation, ledger }) => {
+    // As after a freeze between the claim and here: the lock is another's, which then dies.
+    if (seen.length === 0) await rig.queues.redis.set("{rollcall}:activations:act-a:lock", "another-claim", "PX", 1_000);
+    const taken = await ledger.takeAttempt().catch((error: unknown) => {
+      seen.push(error);
+      throw error;
+    });
+    seen.push(taken);
+    return { kind: "ended", ...(await rig.store.commit(completedOf(activation, 0, taken.attempt))) };
+  });
+  await add();
+  await rig.ended("act-a");
+  expect(seen).toEqual([expect.objectContaining({ code: "claim_lost" }), { attempt: 0, charged: 0 }]);
+});
+
+it("gives a claim that asks again, because the answer was lost, the attempt that it has", async () => {
+  const taken: unknown[] = [];
+  await rig.sentinel();
+  await rig.worker(async ({ activation, ledger }) => {
+    taken.push(await ledger.takeAttempt(), await ledger.takeAttempt());
+    return { kind: "ended", ...(await rig.store.commit(completedOf(activation, 0, 0))) };
+  });
+  await add();
+  await rig.ended("act-a");
+  expect(taken).toEqual([
+    { attempt: 0, charged: 0 },
+    { attempt: 0, charged: 0 },
+  ]);
+});
+
 it("hands back uncharged what runs when a worker closes, at the front, and takes nothing new [D4]", async () => {
   let started = 0;
   const worker = await rig.worker(

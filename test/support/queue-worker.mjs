@@ -26,6 +26,7 @@ await startActivationWorker({
     schema_minor: 0,
     store_id: store.id,
     classes: [],
+    held_back: null,
   },
   async run({ activation, signal, ledger }) {
     const { attempt } = await ledger.takeAttempt();
