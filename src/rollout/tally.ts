@@ -70,11 +70,19 @@ export function makeTally(options: {
     if (pending.size === 0) allTaken.resolve();
   }
 
-  async function takeFromStore(activationId: string): Promise<boolean> {
+  async function take(activationId: string): Promise<boolean> {
     const result = pending.has(activationId) ? await fleet.readResult(activationId) : null;
     if (result === null) return !pending.has(activationId);
     await record(result);
     return !pending.has(activationId);
+  }
+
+  // Whoever asks while it is being taken waits for that: half taken in, it would look like one without a result.
+  const taking = new Map<string, Promise<boolean>>();
+  function takeFromStore(activationId: string): Promise<boolean> {
+    const one = taking.get(activationId) ?? take(activationId).finally(() => taking.delete(activationId));
+    taking.set(activationId, one);
+    return one;
   }
 
   const follow = (async () => {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
+import { openResultsFiles } from "../../src/rollout/results-files.ts";
+import { makeTally } from "../../src/rollout/tally.ts";
+import { directFleet } from "../support/batch-fleet.ts";
+import { resultOf } from "../support/result-documents.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+it("says of a result that is just being taken in that there is one: else its activation would be run again", async () => {
+  const root = tempDir();
+  const store = await openDirectoryStore(join(root, "artifacts"));
+  const files = await openResultsFiles({ results: join(root, "results.jsonl"), failures: join(root, "failures.jsonl") });
+  await store.commit(resultOf("act-a"));
+  const fleet = directFleet(store, () => null);
+  const tally = makeTally({
+    fleet,
+    files,
+    runId: "run-1",
+    pending: new Set(["act-a"]),
+    reporter: { say: () => undefined, ended: () => undefined, breaker: () => undefined, progress: () => undefined },
+    total: 1,
+    startedAt: Date.now(),
+    breaker: { openings: [], open: null },
+  });
+  // The follower of the run and whoever queues the task, which has just ended.
+  expect(await Promise.all([tally.takeFromStore("act-a"), tally.takeFromStore("act-a")])).toEqual([true, true]);
+  expect(tally.left()).toBe(0);
+  await tally.close();
+  await files.close();
+});
