@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { join } from "node:path";
-import { Cgroup, PARENT, readCgroupNumber, type CgroupFiles, type CgroupHost } from "./cgroup.ts";
+import { Cgroup, CPU_PERIOD_US, cpuQuotaUs, PARENT, readCgroupNumber, type CgroupFiles, type CgroupHost } from "./cgroup.ts";
 import type { SandboxLimits } from "./types.ts";
 
 /** The kernel charges memory in pieces no larger than this before it kills. */
 const LARGEST_CHARGE = 1024 * 1024;
-const CPU_PERIOD_US = 100_000;
-const CPU_LEAST_US = 1000; // the kernel takes no smaller quota
 
 /** The worker's own group in the hierarchy of each controller that it may make groups in. */
 export type ControllerDirectories = ReadonlyMap<string, string>;
@@ -40,7 +38,7 @@ function filesOf(own: ControllerDirectories, name: string, { memory_mb, cpus, pi
   if (limitedPids !== null) settings.push({ file: join(limitedPids, "pids.max"), value: String(pids) });
   if (limitedCpu !== null && cpus !== undefined) {
     settings.push({ file: join(limitedCpu, "cpu.cfs_period_us"), value: String(CPU_PERIOD_US) });
-    settings.push({ file: join(limitedCpu, "cpu.cfs_quota_us"), value: String(Math.max(CPU_LEAST_US, Math.round(cpus * CPU_PERIOD_US))) });
+    settings.push({ file: join(limitedCpu, "cpu.cfs_quota_us"), value: String(cpuQuotaUs(cpus)) });
   }
   const read = (directory: string | null, file: string, field?: string): number | null =>
     directory === null ? null : readCgroupNumber(directory, file, field);

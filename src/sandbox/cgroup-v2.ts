@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Cgroup, PARENT, readCgroupNumber, type CgroupFiles, type CgroupHost } from "./cgroup.ts";
+import { Cgroup, CPU_PERIOD_US, cpuQuotaUs, PARENT, readCgroupNumber, type CgroupFiles, type CgroupHost } from "./cgroup.ts";
 import type { SandboxLimits } from "./types.ts";
-
-const CPU_PERIOD_US = 100_000;
-const CPU_LEAST_US = 1000; // the kernel takes no smaller quota
 
 /**
  * Groups of version 2, below `base`: a group without processes of its own (or the root of all), else the kernel hands
@@ -28,8 +25,7 @@ function filesOf(base: string, name: string, { memory_mb, cpus, pids }: SandboxL
   }
   if (pids !== undefined) settings.push({ file: join(group, "pids.max"), value: String(pids) });
   if (cpus !== undefined) {
-    const quota = Math.max(CPU_LEAST_US, Math.round(cpus * CPU_PERIOD_US));
-    settings.push({ file: join(group, "cpu.max"), value: `${quota} ${CPU_PERIOD_US}` });
+    settings.push({ file: join(group, "cpu.max"), value: `${cpuQuotaUs(cpus)} ${CPU_PERIOD_US}` });
   }
   return {
     directories: [group],

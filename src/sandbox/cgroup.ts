@@ -9,6 +9,10 @@ import type { SandboxLimits } from "./types.ts";
 /** Every sandbox's group is below a group of this name, which is below the worker's own: its limits hold for them too. */
 export const PARENT = "rollcall";
 
+/** Both versions count a quota of processor time in periods of this length. */
+export const CPU_PERIOD_US = 100_000;
+const CPU_LEAST_US = 1000; // the kernel takes no smaller quota
+
 const REMOVE_MS = 2000;
 const MAKE_TRIES = 5;
 
@@ -91,6 +95,11 @@ export class Cgroup {
       }
     }
   }
+}
+
+/** Processor time a period, of all processors together. */
+export function cpuQuotaUs(cpus: number): number {
+  return Math.max(CPU_LEAST_US, Math.round(cpus * CPU_PERIOD_US));
 }
 
 /** SIGKILL at one stroke, where the kernel can (version 2): no fork escapes it. */
