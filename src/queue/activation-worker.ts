@@ -44,7 +44,7 @@ export interface ActivationWorker {
 }
 
 /** How a worker that stops lets its activations end. */
-export interface Drain {
+interface Drain {
   /** How long they may go on. */
   ms: number;
   /** What becomes of those that still run then: given back uncharged, or ended as cancelled. */

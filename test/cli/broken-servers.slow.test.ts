@@ -107,21 +107,16 @@ describe.each(versions)("servers that are down, under Codex $name", ({ name: ver
     const told = results.map(({ task_id, status, failure, observations, attempts }) => {
       const gaps = observations.gaps.map(({ code }) => code).filter((code) => /^(?:agent_startup_failed|mcp_server_.*)$/.test(code));
       const modelCalls = model.log.countOf(attempts[0]!.capture_key);
-      return [task_id.task_id, status, failure?.cause_code, failure?.server_names, modelCalls, gaps.join(" ")];
+      return [task_id.task_id, { status, cause: failure?.cause_code, servers: failure?.server_names, modelCalls, gaps }];
     });
-    const wanted = tasks.map(({ kind, grant, id }) =>
-      grant.required
-        ? [
-            id,
-            "failed",
-            kind.cause,
-            ["office"],
-            0,
-            grant.preflight ? "mcp_server_unavailable agent_startup_failed" : "agent_startup_failed",
-          ]
-        : [id, "completed", undefined, undefined, 1, gapOfOptional(kind, grant.preflight !== false, version)],
-    );
-    expect(told.sort()).toEqual(wanted.sort());
+    const wanted = tasks.map(({ kind, grant, id }) => {
+      if (!grant.required)
+        return [id, { status: "completed", modelCalls: 1, gaps: [gapOfOptional(kind, grant.preflight !== false, version)] }];
+      const gaps = [...(grant.preflight ? ["mcp_server_unavailable"] : []), "agent_startup_failed"];
+      return [id, { status: "failed", cause: kind.cause, servers: ["office"], modelCalls: 0, gaps }];
+    });
+    expect(told).toHaveLength(wanted.length);
+    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(wanted));
     for (const { failure, observations, task_id } of results.filter(({ status }) => status === "failed")) {
       const startup = observations.gaps.filter(({ code }) => code === "agent_startup_failed");
       expect(
