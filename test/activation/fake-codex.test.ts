@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkCodexVersion, type CodexBinary } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { processIdentity } from "../../src/host/process.ts";
 import { attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 
@@ -82,6 +83,15 @@ describe("what a launched process may do to its worker", () => {
     const result = await run("holds-pipes", { sandbox: { provider }, codex: { session_close_timeout_seconds: 280 } });
     expect(result.status).toBe("completed");
     expect(result.evidence?.cleanup_error).toBeNull();
+  });
+
+  it("cannot hold the result back by one that is not found either: silence is the end", async () => {
+    const result = await run("holds-pipes-unseen", { sandbox: { provider: "host" }, codex: { session_close_timeout_seconds: 280 } });
+    expect(result.status).toBe("completed");
+    const [message] = result.response?.output ?? [];
+    const holder = processIdentity(message?.type === "message" ? Number(message.content[0]?.text) : 0);
+    expect(holder).not.toBeNull(); // nobody waited for it
+    process.kill(holder!.pid, "SIGKILL");
   });
 
   it("is ended when its turn is over and it does not exit, and what it did counts", async () => {

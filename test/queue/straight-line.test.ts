@@ -81,21 +81,20 @@ it("220 tasks whose sandboxes cannot be started cost a few attempts: the run pau
     create: (spec) => (works ? host.create(spec) : Promise.reject(new RollcallError("sandbox_failed", "no user namespaces are left"))),
   };
   await work(fake("reads-nothing"), 8, { providers: { host: provider } });
-  await add(numbered(220), { max_attempts: 2 });
+  await add(numbered(220), { max_attempts: 1 });
   await vi.waitFor(async () => expect((await breakerState(rig.queues, "run-1")).openings[0]?.trials).toBeGreaterThanOrEqual(1), WAIT);
   const { openings } = await breakerState(rig.queues, "run-1");
   expect(openings).toMatchObject([{ cause_code: "sandbox_failed", cause_class: "infrastructure", reason: "no user namespaces are left" }]);
   expect(openings[0]!.untouched).toBeGreaterThan(200);
-  expect(await runStatus(rig.queues, "run-1")).toMatchObject({ ended: {} });
+  const five = { failed: 5 }; // those that opened it; what ran beside them and what tried since was not charged
+  await vi.waitFor(async () => expect((await runStatus(rig.queues, "run-1")).ended).toEqual(five), WAIT);
   works = true;
   await vi.waitFor(async () => {
     const { ended } = await runStatus(rig.queues, "run-1");
     expect(ended.completed).toBeGreaterThanOrEqual(15);
-    expect(ended.failed ?? 0).toBe(0);
+    expect(ended).toMatchObject(five);
   }, WAIT);
   expect((await breakerState(rig.queues, "run-1")).openings).toMatchObject([{ closed_at: expect.any(String) as string }]);
-  const charged = await Promise.all(numbered(220).map((id) => rig.queues.redis.hget(`{rollcall}:ledger:${id}`, "charged")));
-  expect(charged.map(Number).reduce((sum, count) => sum + count)).toBeLessThanOrEqual(2 * 5); // those that opened it, some twice
 });
 
 it("a model server that answers 429 for a while costs nobody an attempt, with the real Codex [E16]", async () => {
