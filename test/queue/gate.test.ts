@@ -99,7 +99,7 @@ it("lets what runs go on in a paused run, and gives slots back when a limit grow
 
 it("frees the slot of a dead worker when its lease runs out", async () => {
   await setRunGate(rig.queues, "run-1", { limit: 1 });
-  await rig.queues.redis.zadd("{rollcall}:running:run-1", Date.now() + 1_000, "act-of-a-dead-worker");
+  await rig.queues.redis.zadd("{rollcall}:running:run-1", Date.now() + 4_000, "act-of-a-dead-worker");
   await rig.sentinel();
   await rig.worker(completes(rig.store));
   await enqueueActivations(rig.queues, [activationOf("act-a")], { keys: TEST_KEYS });

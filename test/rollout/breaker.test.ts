@@ -10,7 +10,7 @@ const OPENING: BreakerOpening = {
   failure_kind: "transport_local_resource",
   cause_code: "sandbox_failed",
   answered: false,
-  reason: "bwrap: setting up uid map\nbwrap: Permission denied\n",
+  reason: "bwrap: setting up uid map\nbwrap: \u001b[31mPermission denied\n",
   opened_at: "2026-11-29T01:00:00.000Z",
   closed_at: null,
   activations: ["a", "b", "c", "d", "e"],
@@ -25,7 +25,7 @@ describe("what a run says of its breaker", () => {
     const changes = breakerChanges(CLOSED);
     const told = [CLOSED, OPEN, OPEN, OVER, OVER].flatMap((state) => changes(state)).map(breakerSentence);
     expect(told).toEqual([
-      "the run pauses itself: 5 different tasks in a row failed alike (sandbox_failed, infrastructure: bwrap: Permission denied); " +
+      "the run pauses itself: 5 different tasks in a row failed alike (sandbox_failed, infrastructure: bwrap: \\u001b[31mPermission denied); " +
         "211 tasks are untouched, one is tried in 1 min 00 s",
       "the run goes on: a task got past sandbox_failed after 2 failed tries",
     ]);
@@ -37,7 +37,7 @@ describe("what a run says of its breaker", () => {
   });
 
   it("stands in the progress while it lasts", () => {
-    const state = { total: 220, ended: 3, failed: 0, running: 0, endedHere: 3, startedAt: 0 };
+    const state = { total: 220, ended: 3, failed: 0, running: 0, endedHere: 3, startedAt: 0, pause: null };
     const line = (breaker: BreakerState): string => progressLine({ ...state, breaker: breakerProgress(breaker) }, 60_000);
     expect(line(OPEN)).toBe("3/220 done, 0 failed, 0 running, paused by sandbox_failed, next try in 1 min 00 s");
     expect(line({ ...OPEN, open: { retry_in_ms: 0 } })).toBe("3/220 done, 0 failed, 0 running, paused by sandbox_failed, one is tried");
