@@ -3,7 +3,7 @@ import { answerTo } from "../queue/answers.ts";
 import type { ActivationState } from "../queue/find-activation.ts";
 import type { RetryAnswer } from "../queue/retry.ts";
 import type { RunStatus } from "../queue/run-status.ts";
-import { printable } from "../rollout/printable.ts";
+import { pausedBy } from "../rollout/paused.ts";
 
 // What the control commands print for people. Pure.
 
@@ -28,14 +28,8 @@ export function cancelText(
 export function pauseText(action: "pause" | "resume", runId: string, changed: boolean, status: RunStatus): string[] {
   const held = status.waiting + status.parked + status.delayed;
   if (action === "resume") return [changed ? `run ${runId} goes on: ${held} wait` : `run ${runId} was not paused`];
-  const begun = changed ? `run ${runId} is paused` : `run ${runId} was paused before${pausedBy(status)}`;
+  const begun = changed ? `run ${runId} is paused` : `run ${runId} was paused before${status.pause === null ? "" : pausedBy(status.pause)}`;
   return [`${begun}: ${held} are held back, ${status.running} running go on to their ends`];
-}
-
-/** e.g. " by ann@host since 2027-01-15T08:00:00.000Z (server down)"; "" when nobody said. */
-export function pausedBy({ pause }: Pick<RunStatus, "pause">): string {
-  if (pause === null) return "";
-  return printable(` by ${pause.by} since ${pause.at}${pause.reason === "" ? "" : ` (${pause.reason})`}`);
 }
 
 export function retryText(

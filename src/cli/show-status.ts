@@ -7,11 +7,11 @@ import { runStatus, type RunStatus } from "../queue/run-status.ts";
 import { liveWorkers } from "../queue/worker-lease.ts";
 import { workerLoads, type WorkerLoad } from "../queue/worker-loads.ts";
 import { EXIT } from "../rollout/exit-code.ts";
+import { pausedBy } from "../rollout/paused.ts";
 import { printable } from "../rollout/printable.ts";
 import { duration } from "../rollout/summary-table.ts";
 import type { Reply } from "./control-actions.ts";
 import type { Target } from "./control-target.ts";
-import { pausedBy } from "./control-text.ts";
 import type { Desk } from "./desk.ts";
 
 /** The answer of `rollcall status`. */
@@ -43,7 +43,7 @@ function runLines(runId: string, status: RunStatus, workers: readonly WorkerLoad
     `run ${runId}: ${total} ended${total === 0 ? "" : ` (${ended.map(([name, count]) => `${count} ${name}`).join(", ")})`}, ` +
       `${running} running, ${waiting} waiting, ${parked} parked, ${delayed} delayed`,
   ];
-  if (status.paused) lines.push(`paused${pausedBy(status)}`);
+  if (status.pause !== null) lines.push(`paused${pausedBy(status.pause)}`);
   const cause = openings.at(-1);
   if (open !== null && cause !== undefined) {
     const next = open.retry_in_ms === null ? "it does not try again by itself" : `tries again in ${duration(open.retry_in_ms)}`;

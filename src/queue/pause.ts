@@ -3,7 +3,7 @@ import { setRunGate } from "./gate.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 
-/** Who paused a run, when (ISO 8601) and why. */
+/** Who paused a run, when (ISO 8601) and why; by unknown, at "" where its gate was set without saying. */
 export interface PauseMark {
   by: string;
   at: string;
@@ -28,8 +28,9 @@ export async function resumeRun(queues: Queues, runId: string): Promise<boolean>
   return paused === "1" || broken != null;
 }
 
-/** null: the run is not paused, or by somebody who left no mark. */
+/** null: the run is not paused. */
 export async function readPause(queues: Queues, runId: string): Promise<PauseMark | null> {
   const [paused, text] = await queues.redis.hmget(keys.gate(runId), "paused", FIELD);
-  return paused !== "1" || text == null ? null : (JSON.parse(text) as PauseMark);
+  if (paused !== "1") return null;
+  return text == null ? { by: "unknown", at: "", reason: "" } : (JSON.parse(text) as PauseMark);
 }

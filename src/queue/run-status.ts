@@ -19,7 +19,7 @@ export interface RunStatus {
   delayed: number;
   ended: Partial<Record<Status, number>>;
   paused: boolean;
-  /** Who paused it and why, where that was told. */
+  /** Who paused it and why; null when it is not paused. */
   pause: PauseMark | null;
   limit: number | null;
 }

@@ -3,6 +3,7 @@ import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerState } from "../queue/breaker.ts";
+import type { PauseMark } from "../queue/pause.ts";
 
 /** Everything that a batch needs of the queue, the workers and the store; what is behind it is not its concern. */
 export interface Fleet {
@@ -23,6 +24,8 @@ export interface Fleet {
   /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
   setBreaker(runId: string, mode: BreakerMode): Promise<void>;
   breaker(runId: string): Promise<BreakerState>;
+  /** Who paused the run; null when it is not paused. */
+  pause(runId: string): Promise<PauseMark | null>;
   /** Starts workers in this process; nothing when it has none. */
   startWorkers(): Promise<void>;
   /** Takes nothing new, hands back what runs, uncharged. `now`: without waiting for orderly ends. Safe to call again. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { PauseMark } from "../queue/pause.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
+import { printable } from "./printable.ts";
 import type { ResultFacts } from "./facts.ts";
 import { duration } from "./summary-table.ts";
 
@@ -16,6 +18,8 @@ export interface ProgressState {
   startedAt: number;
   /** The run has paused itself. `retry_in_ms` null = for good. */
   breaker: { cause_code: string; retry_in_ms: number | null } | null;
+  /** Somebody paused the run. */
+  pause: PauseMark | null;
 }
 
 /** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
@@ -29,7 +33,9 @@ function pace(state: ProgressState, now: number): { perMinute: number | null; et
 /** e.g. "12/220 done, 1 failed, 4 running, 3.1/min, about 1 h 07 min left". Pure. */
 export function progressLine(state: ProgressState, now: number): string {
   const { perMinute, etaMs } = pace(state, now);
-  const { breaker } = state;
+  const { breaker, pause } = state;
+  if (pause !== null)
+    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${printable(pause.by)}`;
   if (breaker !== null) {
     const then =
       breaker.retry_in_ms === null ? "" : breaker.retry_in_ms === 0 ? ", one is tried" : `, next try in ${duration(breaker.retry_in_ms)}`;
@@ -99,8 +105,8 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running, breaker } = state;
-      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker });
+      const { total, ended, failed, running, breaker, pause } = state;
+      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker, pause });
     },
   };
 }

@@ -6,6 +6,7 @@ import { breakerState, setBreaker } from "../queue/breaker.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { enqueueActivations } from "../queue/enqueue.ts";
+import { readPause } from "../queue/pause.ts";
 import { followProgress } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
 import { countRunning } from "../queue/run-status.ts";
@@ -61,6 +62,7 @@ export function queueFleet(parts: {
     running: (runId) => countRunning(queues, runId),
     setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
     breaker: (runId) => breakerState(queues, runId),
+    pause: (runId) => readPause(queues, runId),
     async startWorkers() {
       if (parts.startWorkers === null) {
         const live = await liveWorkers(queues);

@@ -2,6 +2,7 @@
 import type { ActivationResult } from "../contract/result.ts";
 import type { BreakerState } from "../queue/breaker.ts";
 import { breakerChanges, breakerProgress } from "./breaker.ts";
+import { pausedBy } from "./paused.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ProgressState, Reporter } from "./progress.ts";
 import type { ResultsFiles } from "./results-files.ts";
@@ -56,6 +57,7 @@ export function makeTally(options: {
     endedHere: 0,
     startedAt: options.startedAt,
     breaker: null,
+    pause: null,
   };
   if (pending.size === 0) allTaken.resolve();
 
@@ -93,6 +95,10 @@ export function makeTally(options: {
     const breaker = await fleet.breaker(runId); // first: once it is open, nothing more begins
     state.running = await fleet.running(runId);
     state.breaker = breakerProgress(breaker);
+    const pause = await fleet.pause(runId);
+    if (pause !== null && state.pause === null) reporter.say(`the run is paused${pausedBy(pause)}; \`rollcall resume\` lets it go on`);
+    if (pause === null && state.pause !== null) reporter.say("the run goes on: it was resumed");
+    state.pause = pause;
     for (const change of changesOf(breaker)) reporter.breaker(change);
     reporter.progress(state);
     if (breaker.open?.retry_in_ms === null && state.running === 0) brokenOff.resolve();

@@ -175,11 +175,13 @@ describe("summarise", () => {
 });
 
 describe("progress", () => {
-  const state: ProgressState = { total: 220, ended: 30, failed: 2, running: 4, endedHere: 20, startedAt: 0, breaker: null };
+  const state: ProgressState = { total: 220, ended: 30, failed: 2, running: 4, endedHere: 20, startedAt: 0, breaker: null, pause: null };
 
   it("tells the rate of this start and the time left at that rate", () => {
     expect(progressLine(state, 600_000)).toBe("30/220 done, 2 failed, 4 running, 2.0/min, about 1 h 35 min left");
     expect(progressLine({ ...state, endedHere: 0 }, 600_000)).toBe("30/220 done, 2 failed, 4 running");
+    const pause = { by: "anna\u001b", at: "", reason: "" };
+    expect(progressLine({ ...state, pause }, 600_000)).toBe("30/220 done, 2 failed, 4 running, paused by anna\\u001b");
   });
 
   it("is a plain line now and then without a terminal, and a line that is redrawn on one", () => {

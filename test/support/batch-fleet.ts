@@ -65,6 +65,7 @@ export function directFleet(
     running: () => Promise.resolve(0),
     setBreaker: () => Promise.resolve(),
     breaker: () => Promise.resolve({ openings: [], open: null } as BreakerState),
+    pause: () => Promise.resolve(null),
     startWorkers() {
       started = true;
       working = work();
