@@ -173,10 +173,10 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
     const config = await read("config.toml");
     expect(config).toContain("[mcp_servers.office]");
     for (const [name] of bad) expect(config).not.toContain(`mcp_servers.${name}`);
-    // Two seconds for all of them together, before and not in the agent's time.
+    // Two seconds for all of them together, before and not in the agent's time; Codex alone would wait for 42.
     expect(result?.timing?.setup_ms).toBeGreaterThanOrEqual(2_000);
-    expect(result?.timing?.setup_ms).toBeLessThan(10_000);
-    expect(result?.timing?.run_ms).toBeLessThan(10_000);
+    expect(result?.timing?.setup_ms).toBeLessThan(40_000);
+    expect(result?.timing?.run_ms).toBeLessThan(40_000);
     expectNoToken(result, runner);
   });
 
