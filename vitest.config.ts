@@ -20,16 +20,25 @@ export default defineConfig({
           ...shared,
           name: "tests",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.slow.test.ts"],
+          exclude: ["test/**/*.{slow,long}.test.ts"],
         },
       },
-      // Minutes each; on one Node version only.
+      // On one Node version only.
       {
         test: {
           ...shared,
           name: "slow",
           include: ["test/**/*.slow.test.ts"],
           testTimeout: 240_000,
+        },
+      },
+      // Minutes each; not in `npm test`, which says so.
+      {
+        test: {
+          ...shared,
+          name: "long",
+          include: ["test/**/*.long.test.ts"],
+          testTimeout: 600_000,
         },
       },
     ],
