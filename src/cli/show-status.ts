@@ -35,7 +35,7 @@ export async function showStatus({ queues }: Desk, target: Target): Promise<Repl
   };
 }
 
-function runLines(runId: string, status: RunStatus, workers: readonly WorkerLoad[], { open, openings }: BreakerState): string[] {
+export function runLines(runId: string, status: RunStatus, workers: readonly WorkerLoad[], { open, openings }: BreakerState): string[] {
   const ended = Object.entries(status.ended);
   const total = ended.reduce((sum, [, count]) => sum + count, 0);
   const { running, waiting, parked, delayed } = status;
@@ -51,8 +51,11 @@ function runLines(runId: string, status: RunStatus, workers: readonly WorkerLoad
   }
   if (status.limit !== null) lines.push(`limit: ${status.limit} at once`);
   lines.push(workers.length === 0 ? "no worker lives" : `workers: ${workers.length}`);
-  for (const { worker_id, host, pid, running: busy, lease_ends_in_ms } of workers) {
-    lines.push(`  ${worker_id}: process ${pid} on ${host}, ${busy} running, lease ends in ${duration(lease_ends_in_ms)} unless renewed`);
+  for (const { worker_id, host, pid, running: busy, lease_ends_in_ms, held_back } of workers) {
+    const why = held_back === null ? "" : `; takes nothing: ${held_back}`;
+    lines.push(
+      `  ${worker_id}: process ${pid} on ${host}, ${busy} running, lease ends in ${duration(lease_ends_in_ms)} unless renewed${why}`,
+    );
   }
   return lines.map(printable);
 }
