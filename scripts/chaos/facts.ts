@@ -25,6 +25,8 @@ export interface PhysicalRun {
   /** null: nobody saw whose it was. */
   worker_pid: number | null;
   began_at: number;
+  /** How many sandboxes were made for it. */
+  sandboxes: number;
   /** Codex threads that asked the model under its capture key. */
   threads: string[];
   /** attempt.json. */

@@ -50,7 +50,7 @@ export function readRuns(artifacts: string, watch: Watch, calls: readonly ModelC
   const runs = new Map<string, PhysicalRun>();
   function note(activation_id: string, attempt: number, began_at: number): PhysicalRun {
     const key = `${activation_id} ${attempt}`;
-    const run = runs.get(key) ?? { activation_id, attempt, worker_pid: null, began_at, threads: [], saved: null };
+    const run = runs.get(key) ?? { activation_id, attempt, worker_pid: null, began_at, sandboxes: 0, threads: [], saved: null };
     run.began_at = Math.min(run.began_at, began_at);
     runs.set(key, run);
     return run;
@@ -58,7 +58,9 @@ export function readRuns(artifacts: string, watch: Watch, calls: readonly ModelC
   for (const { record, first_at } of watch.sandboxes) {
     const { activation_id, attempt, process } = record.owner;
     if (!isTask(activation_id)) continue; // a worker tries its sandboxes when it starts
-    note(activation_id, attempt, first_at).worker_pid = process.pid;
+    const run = note(activation_id, attempt, first_at);
+    run.worker_pid = process.pid;
+    run.sandboxes++;
   }
   const activationOf = new Map<string, string>();
   for (const id of namesIn(artifacts)) {

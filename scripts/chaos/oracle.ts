@@ -158,8 +158,11 @@ function isForcedDouble({ runs }: RunFacts, repeats: readonly Repeat[], end: Sto
 
 function attemptsOfTheirOwn({ tasks, ends, runs }: RunFacts): Check {
   const shared = runs
-    .filter(({ threads }) => threads.length > 1)
-    .map(({ activation_id, attempt, threads }) => `${activation_id}: ${threads.length} Codex sessions ran as attempt ${attempt}`);
+    .filter(({ threads, sandboxes }) => threads.length > 1 || sandboxes > 1)
+    .map(
+      ({ activation_id, attempt, threads, sandboxes }) =>
+        `${activation_id}: ${threads.length} Codex sessions in ${sandboxes} sandboxes ran as attempt ${attempt}`,
+    );
   const missing = ends.flatMap((end) =>
     runs
       .filter(

@@ -40,7 +40,8 @@ export function repeatsIn(facts: RunFacts): Repeat[] {
 function reasonOf(before: PhysicalRun, next: PhysicalRun, facts: RunFacts): string | null {
   const { saved } = before;
   if (saved !== null && saved.failure_kind !== "shutdown" && saved.status === "failed" && !saved.terminal) {
-    return `attempt ${before.attempt} failed: ${saved.failure_kind}/${saved.cause_code}`;
+    const known = saved.cause_code !== "unknown" || facts.faults.some((each) => each.injected && overlaps(each, before, saved.ended_at));
+    return known ? `attempt ${before.attempt} failed: ${saved.failure_kind}/${saved.cause_code}` : null;
   }
   const allowed =
     saved?.failure_kind !== "shutdown" ? null : saved.cause_code === "lock_lost" ? LOSES_CLAIMS : new Set<Fault>(["worker_restart"]);
@@ -54,7 +55,7 @@ function reasonOf(before: PhysicalRun, next: PhysicalRun, facts: RunFacts): stri
         : `ended (${saved.status}) before it could be committed`;
   if (fault !== null) return `attempt ${before.attempt} ${how}: ${fault.fault}, ${fault.detail}`;
   if (saved?.cause_code === "shutdown") return null;
-  const stall = facts.stalls.find(({ from, to }) => from <= end && to + AFTERMATH_MS >= before.began_at);
+  const stall = facts.stalls.find((each) => overlaps(each, before, end));
   return stall === undefined
     ? null
     : `attempt ${before.attempt} ${how}: the machine stood still for ${((stall.to - stall.from) / 1_000).toFixed(1)} s`;
@@ -70,13 +71,10 @@ function faultDuring(
   const hits = ({ fault, pids }: InjectedFault): boolean =>
     FOR_EVERYBODY.has(fault) || (ON_WORKERS.has(fault) && (run.worker_pid === null || pids.includes(run.worker_pid)));
   return (
-    faults.find(
-      (each) =>
-        each.injected &&
-        hits(each) &&
-        (allowed === null || allowed.has(each.fault)) &&
-        each.from <= end &&
-        each.to + AFTERMATH_MS >= run.began_at,
-    ) ?? null
+    faults.find((each) => each.injected && hits(each) && (allowed === null || allowed.has(each.fault)) && overlaps(each, run, end)) ?? null
   );
+}
+
+function overlaps(fault: { from: number; to: number }, { began_at }: PhysicalRun, end: number): boolean {
+  return fault.from <= end && fault.to + AFTERMATH_MS >= began_at;
 }

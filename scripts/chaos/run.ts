@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cp } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { openQueues, type Queues } from "../../src/queue/queues.ts";
 import { findOnPath } from "../../src/redis/binary.ts";
 import { allPids } from "../../src/sandbox/processes.ts";
+import { reapDead } from "../../src/sandbox/reap.ts";
 import type { RunFacts } from "./facts.ts";
 import { startFleet, type Fleet, type FleetParts } from "./fleet.ts";
 import { finishesOf, readEnds, readLines, readRuns } from "./gather.ts";
@@ -30,6 +31,7 @@ export async function runChaos(options: ChaosOptions): Promise<RunFacts> {
     const before = new Set(allPids());
     const stage = await openStage(options, undo);
     const { places, secrets, redis, model, office, disk } = stage;
+    undo.push(() => reapDead(dirname(places.records))); // what a run without its reaper leaves
     const watch = startWatch({ ...places, secret: secrets.core, except: () => redis.pid });
     undo.push(() => Promise.resolve(watch.stop()));
     const unexpected_ends: RunFacts["unexpected_ends"] = [];

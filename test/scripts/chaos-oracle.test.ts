@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+import { cpSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { InjectedFault, PhysicalRun, RunFacts, StoredEnd } from "../../scripts/chaos/facts.ts";
+import { breakGuard, GUARD_NAMES, GUARDS } from "../../scripts/chaos/guards.ts";
 import { judge } from "../../scripts/chaos/oracle.ts";
 import { FAULTS, planFaults } from "../../scripts/chaos/schedule.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const WORKER = 4711;
 
 function run(facts: Partial<PhysicalRun> = {}): PhysicalRun {
-  return { activation_id: "act-t1", attempt: 0, worker_pid: WORKER, began_at: 1_000, threads: ["thread-0"], saved: null, ...facts };
+  return {
+    activation_id: "act-t1",
+    attempt: 0,
+    worker_pid: WORKER,
+    began_at: 1_000,
+    sandboxes: 1,
+    threads: ["thread-0"],
+    saved: null,
+    ...facts,
+  };
 }
 
 const SAVED = { status: "completed", failure_kind: null, cause_code: null, terminal: true, charged: true, ended_at: 8_000 } as const;
@@ -130,8 +143,10 @@ it.each<[string, RunFacts, RegExp]>([
   [
     "an attempt's number used twice",
     kept({ runs: [run({ saved: SAVED, threads: ["thread-0", "thread-9"] })] }),
-    /2 Codex sessions ran as attempt 0/,
+    /2 Codex sessions in 1 sandboxes ran as attempt 0/,
   ],
+  ["two sandboxes of one attempt", kept({ runs: [run({ saved: SAVED, sandboxes: 2 })] }), /in 2 sandboxes ran as attempt 0/],
+  ["a failure of which nobody knows why", repeated({ saved: { ...FAILED, cause_code: "unknown" } }), /nothing explains attempt 1/],
   [
     "a result that leaves an attempt out",
     repeated({ saved: FAILED }, { ends: [end({ capture_key: "t1-a1", attempt: 1, attempts: [1], committed_at: 20_000 })] }),
@@ -219,4 +234,15 @@ it("plans the same faults for the same seed, each kind once before any twice, no
   expect(Math.min(...positions)).toBeGreaterThanOrEqual(1);
   expect(Math.max(...positions)).toBeLessThan(220);
   expect(planFaults({ seed: 7, tasks: 16, only: ["redis_kill"] }).every(({ fault }) => fault === "redis_kill")).toBe(true);
+});
+
+it.each(GUARD_NAMES)("finds the guard %s in the built program and can take it out; where it is not, it says so [R42]", (name) => {
+  const { file, line } = GUARDS[name];
+  const copy = tempDir();
+  cpSync(join("dist", file), join(copy, file), { recursive: true });
+  breakGuard(copy, name);
+  expect(readFileSync(join(copy, file), "utf8")).not.toEqual(readFileSync(join("dist", file), "utf8"));
+  cpSync("dist/src/errors.js", join(copy, file));
+  expect(() => breakGuard(copy, name)).toThrow(`the guard ${name} is there 0 times in ${file}, not once`);
+  expect(line).not.toBe("");
 });
