@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cp } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { stopSignals } from "../../src/cli/signals.ts";
 import { openQueues, type Queues } from "../../src/queue/queues.ts";
 import { findOnPath } from "../../src/redis/binary.ts";
 import { allPids } from "../../src/sandbox/processes.ts";
+import { aborted } from "../../src/rollout/waiting.ts";
 import { reapDead } from "../../src/sandbox/reap.ts";
 import type { RunFacts } from "./facts.ts";
 import { startFleet, type Fleet, type FleetParts } from "./fleet.ts";
@@ -23,10 +25,13 @@ export interface ChaosOptions extends StageOptions {
   say: (line: string) => void;
 }
 
-/** A real run under faults. Ends everything that it started. Answers what the oracle looks at. */
+/** A real run under faults. Ends everything that it started, also at SIGINT or SIGTERM. Answers what the oracle looks at. */
 export async function runChaos(options: ChaosOptions): Promise<RunFacts> {
   const { say, tasks, schedule } = options;
   const undo: (() => Promise<unknown>)[] = [];
+  const stop = stopSignals();
+  const stopped = aborted(stop.signal).then(() => Promise.reject(new Error("stopped by a signal")));
+  stopped.catch(() => undefined); // it may come when nobody waits for it yet
   try {
     const before = new Set(allPids());
     const stage = await openStage(options, undo);
@@ -47,7 +52,8 @@ export async function runChaos(options: ChaosOptions): Promise<RunFacts> {
     undo.push(() => queues.close());
 
     const cancels: RunFacts["cancels"] = [];
-    const played = await play({ fleet, redis, model, office, disk, queues, watch, cancels }, { schedule, tasks, say });
+    const rig = { fleet, redis, model, office, disk, queues, watch, cancels };
+    const played = await Promise.race([play(rig, { schedule, tasks, say }), stopped]);
     return {
       ...played,
       cancels,
@@ -56,6 +62,7 @@ export async function runChaos(options: ChaosOptions): Promise<RunFacts> {
     };
   } finally {
     for (const step of undo.reverse()) await step().catch((error: unknown) => say(`clean-up failed: ${String(error)}`));
+    stop.dispose();
   }
 }
 
