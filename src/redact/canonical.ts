@@ -201,16 +201,22 @@ export class EscapeReader {
   }
 }
 
-/** The canonical bytes of a whole text, with the byte index in its UTF-8 form where each of them ends. */
-export function canonicalise(
-  utf8: Uint8Array,
-  options: { maxBytes?: number; endsAtCut?: boolean } = {},
-): { bytes: Uint8Array; ends: Uint32Array } {
+export interface Canonical {
+  bytes: Uint8Array;
+  /** For each of the bytes the index in the UTF-8 form where it ends. */
+  ends: Uint32Array;
+  /** How many bytes stand before what the cut at the end may have left of one, see {@link EscapeReader.maybeCutAt}; else all. */
+  certain: number;
+}
+
+/** The canonical bytes of a whole text. */
+export function canonicalise(utf8: Uint8Array, options: { maxBytes?: number; endsAtCut?: boolean } = {}): Canonical {
   const reader = new EscapeReader(options.endsAtCut ?? false);
   const limit = Math.min(options.maxBytes ?? utf8.length, utf8.length);
   const bytes = new Uint8Array(limit + 4);
   const ends = new Uint32Array(limit + 4);
   let count = 0;
+  let certain: number | null = null;
   let at = 0;
   while (at < utf8.length && count < limit) {
     const byte = utf8[at]!;
@@ -220,10 +226,11 @@ export function canonicalise(
       continue;
     }
     at = reader.read(utf8, at, utf8.length, true);
+    if (reader.maybeCutAt === utf8.length) certain ??= count;
     for (let index = 0; index < reader.count; index++) {
       bytes[count] = reader.bytes[index]!;
       ends[count++] = at;
     }
   }
-  return { bytes: bytes.subarray(0, count), ends: ends.subarray(0, count) };
+  return { bytes: bytes.subarray(0, count), ends: ends.subarray(0, count), certain: certain ?? count };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Automaton } from "./automaton.ts";
-import { beginsEscape, canonicalise, EscapeReader, MARKER_HEAD, readCutMarker } from "./canonical.ts";
+import { beginsEscape, canonicalise, type Canonical, EscapeReader, MARKER_HEAD, readCutMarker } from "./canonical.ts";
 
 /**
  * What may be left of an escape or a character that the beginning of the window cut: `0e9`, `{1f600}`, `n`, bytes; or
@@ -40,13 +40,7 @@ function longestBegun(automaton: Automaton, window: Buffer, endsAtCut: boolean):
   return longest;
 }
 
-function longestPiece(
-  { patterns }: Automaton,
-  text: ReturnType<typeof canonicalise>,
-  window: Uint8Array,
-  endsAtCut: boolean,
-  atLeast: number,
-): number {
+function longestPiece({ patterns }: Automaton, text: Canonical, window: Uint8Array, endsAtCut: boolean, atLeast: number): number {
   if (text.bytes.length === 0) return 0;
   const borders = bordersOf(text.bytes);
   let longest = 0;
@@ -64,7 +58,8 @@ function longestPiece(
     if (most < Math.max(atLeast, 1)) continue;
     const end = text.ends[most - 1]!;
     if (most >= acceptFrom) longest = Math.max(longest, end);
-    if (endsAtCut && isLeftByCut(window, end)) longest = window.length;
+    const reachesCut = isLeftByCut(window, end) || (text.certain < text.bytes.length && most >= text.certain && text.certain >= atLeast);
+    if (endsAtCut && reachesCut) longest = window.length;
   }
   return longest;
 }
@@ -80,7 +75,7 @@ function isLeftByCut(window: Uint8Array, from: number): boolean {
     }
     if (!beginsEscape(window[at]!)) return false;
     const next = escapes.read(window, at, window.length, true);
-    if (escapes.count > 0) return escapes.maybeCutAt > 0;
+    if (escapes.count > 0) return false;
     at = next;
   }
   return true;

@@ -98,6 +98,11 @@ describe("a window that begins in the middle of a value", () => {
     // The value goes on as the marker begins.
     const dotted = buildSecretSet([{ value: "FAKE-token.and-more-to-come" }]);
     expect(redactText(dotted, `KE-token${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
+    // What the cut left of "%2525" may be read as the value's own "%".
+    const percents = buildSecretSet([{ value: "FAKE-token%aX-and-more-to-come" }]);
+    for (const left of ["%", "%2", "%25", "%252", "%2525"]) {
+      expect(redactText(percents, `KE-token${left}`, { startsMidStream: true, endsAtCut: true }), left).toBe("[redacted]");
+    }
     const quoting = buildSecretSet([{ value: "FAKE-t... (truncated by hand, and more" }]);
     expect(redactText(quoting, `KE-t... (truncated by${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
     for (const other of ["\\n", "%7e", "%25q", "\uefbd", "\ufebd", "\ufffe", "k"]) {
