@@ -36,7 +36,7 @@ const NEVER = 8_640_000_000_000_000;
 
 /** Replies {charged, closed}. An early streak is one whose sessions failed before the model answered: an answer ends it. */
 const TELL = script(`${LUA_NOW}
-local gate, streak, openings, pending, touched, broken = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local gate, streak, openings, pending, touched = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local run, job, activation, kind, alike, opening = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local early, after, base, most, keep = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
 local facts = redis.call('HMGET', gate, 'breaker_mode', 'breaker_until', 'breaker_trial', 'streak', 'streak_early')
@@ -56,7 +56,6 @@ if facts[2] then
   if is_trial and kind == 'good' then
     redis.call('HDEL', gate, 'breaker_until', 'breaker_trial', 'breaker_trials', 'streak', 'streak_early')
     redis.call('DEL', streak)
-    redis.call('SREM', broken, run)
     note(function(last) last.closed_at = now end)
     return {1, 1}
   end
@@ -89,7 +88,6 @@ last.untouched = redis.call('SCARD', pending) - redis.call('SCARD', touched)
 redis.call('RPUSH', openings, cjson.encode(last))
 redis.call('LTRIM', openings, -${MAX_OPENINGS}, -1)
 redis.call('HSET', gate, 'breaker_until', string.format('%.0f', mode == 'stop' and ${NEVER} or now + base), 'breaker_trials', 0)
-redis.call('SADD', broken, run)
 return {1, 0}
 `);
 
@@ -113,17 +111,12 @@ export async function tellBreaker(
   const cause = sign.kind === "bad" ? sign.cause : null;
   const alike = cause === null ? "" : `${cause.failure_kind}/${cause.cause_code}/${cause.answered}`;
   const early = cause?.answered === false ? 1 : 0;
-  const names = [keys.gate(runId), keys.streak(runId), keys.openings(runId), keys.pending(runId), keys.touched(runId), keys.broken];
+  const names = [keys.gate(runId), keys.streak(runId), keys.openings(runId), keys.pending(runId), keys.touched(runId)];
   const limits = [breaker_after, breaker_base_ms, breaker_max_ms, keep_ended_ms];
   const args = [runId, jobId, activationId, sign.kind, alike, JSON.stringify(cause), early, ...limits];
   const [charged, closed] = (await runScript(queues.redis, TELL, names, args)) as [number, number];
   if (closed === 1) await promoteParked(queues, runId);
   return { charged: charged === 1 };
-}
-
-/** Lets trials begin whose time has come; nobody else would wake them. */
-export async function wakeTrials(queues: Queues): Promise<void> {
-  for (const runId of await queues.redis.smembers(keys.broken)) await promoteParked(queues, runId);
 }
 
 /** A new start of the run: its breaker is closed, whatever was, and works as given from now on. */

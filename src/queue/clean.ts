@@ -89,7 +89,7 @@ async function trimRun(queues: Queues, runId: string, before: number): Promise<v
 export async function dropRunKeys({ redis }: Queues, runId: string): Promise<void> {
   const { gate, running, parked, pending, statuses, ended, streak, touched, openings } = keys;
   await redis.unlink([gate, running, parked, pending, statuses, ended, streak, touched, openings].map((key) => key(runId)));
-  await redis.srem(keys.broken, runId);
+  await redis.srem(keys.parkedRuns, runId);
 }
 
 /** Pieces of a sorted set by time, up to `before`; what is still there when the next piece is asked for is passed over. */

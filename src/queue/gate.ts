@@ -37,10 +37,12 @@ if open then
 end
 redis.call('ZREM', running, job)
 redis.call('ZADD', parked, 'NX', now, job)
+redis.call('SADD', KEYS[4], ARGV[3])
 return 0
 `);
 
 const FREE_SLOTS = script(`${LUA_NOW}
+if redis.call('EXISTS', KEYS[3]) == 0 then redis.call('SREM', KEYS[4], ARGV[1]) return 0 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 local facts = redis.call('HMGET', KEYS[1], 'paused', 'limit', 'not_after', 'breaker_until', 'breaker_trial')
 if facts[1] == '1' or (facts[3] and now > tonumber(facts[3])) then return 0 end
@@ -55,7 +57,7 @@ return math.max(0, math.min(parked, tonumber(facts[2]) - redis.call('ZCARD', KEY
 
 /** Takes a slot of the run, leased for `lease_ms`; false: the gate is closed and the job is now listed as parked. */
 export async function enterGate(queues: Queues, runId: string, jobId: string): Promise<boolean> {
-  const entered = await runScript(queues.redis, ENTER, gateKeys(runId), [jobId, queues.settings.lock_duration_ms]);
+  const entered = await runScript(queues.redis, ENTER, gateKeys(runId), [jobId, queues.settings.lock_duration_ms, runId]);
   return entered === 1;
 }
 
@@ -85,15 +87,19 @@ export async function liftBreaker(queues: Queues, runId: string): Promise<void> 
     .multi()
     .hdel(keys.gate(runId), ...fields)
     .del(keys.streak(runId))
-    .srem(keys.broken, runId)
     .exec();
 }
 
 /** Wakes as many parked jobs as the run has free slots. */
 export async function promoteParked(queues: Queues, runId: string): Promise<void> {
-  await wakeParked(queues, keys.parked(runId), async () => Number(await runScript(queues.redis, FREE_SLOTS, gateKeys(runId), [])));
+  await wakeParked(queues, keys.parked(runId), async () => Number(await runScript(queues.redis, FREE_SLOTS, gateKeys(runId), [runId])));
+}
+
+/** The same for all runs: what opens by time alone, and what whoever should have woken them did not live to. */
+export async function promoteAllParked(queues: Queues): Promise<void> {
+  for (const runId of await queues.redis.smembers(keys.parkedRuns)) await promoteParked(queues, runId);
 }
 
 function gateKeys(runId: string): string[] {
-  return [keys.gate(runId), keys.running(runId), keys.parked(runId)];
+  return [keys.gate(runId), keys.running(runId), keys.parked(runId), keys.parkedRuns];
 }

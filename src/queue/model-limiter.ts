@@ -40,10 +40,12 @@ if held == 0 and (not limit or others < limit) then
 end
 redis.call('ZREM', running, job)
 redis.call('ZADD', parked, 'NX', now, job)
+redis.call('SADD', KEYS[4], ARGV[5])
 return -1
 `);
 
 const FREE_SLOTS = script(`${LUA_LIMIT}
+if redis.call('EXISTS', parked) == 0 then redis.call('SREM', KEYS[4], ARGV[3]) return 0 end
 if held > 0 then return 0 end
 local waiting = redis.call('ZCARD', parked)
 return limit and math.max(0, math.min(waiting, limit - redis.call('ZCARD', running))) or waiting
@@ -80,7 +82,7 @@ export function modelServerOf({ model }: Pick<SessionActivation, "model">): stri
 
 /** Takes a place at the server, leased for the lock's duration; null: there is none now, and the job is listed as parked. */
 export async function enterModel(queues: Queues, server: string, jobId: string): Promise<ModelSlot | null> {
-  const epoch = Number(await run(queues, ENTER, server, [jobId, queues.settings.lock_duration_ms]));
+  const epoch = Number(await run(queues, ENTER, server, [jobId, queues.settings.lock_duration_ms, server]));
   return epoch < 0 ? null : { server, epoch };
 }
 
@@ -114,7 +116,12 @@ export async function refusedByModel(
 
 /** Wakes as many parked jobs as the server has places. */
 export async function wakeForModel(queues: Queues, server: string): Promise<void> {
-  await wakeParked(queues, keys.modelParked(server), async () => Number(await run(queues, FREE_SLOTS, server, [])));
+  await wakeParked(queues, keys.modelParked(server), async () => Number(await run(queues, FREE_SLOTS, server, [server])));
+}
+
+/** The same for all servers: a pause ends by time alone, and whoever should have woken them may not have lived to. */
+export async function wakeForAllModels(queues: Queues): Promise<void> {
+  for (const server of await queues.redis.smembers(keys.parkedServers)) await wakeForModel(queues, server);
 }
 
 export interface ModelState {
@@ -133,6 +140,6 @@ export async function modelState(queues: Queues, server: string): Promise<ModelS
 
 function run(queues: Queues, which: typeof ENTER, server: string, args: (string | number)[]): Promise<unknown> {
   const { model_max_concurrent, model_grow_ms } = queues.settings;
-  const names = [keys.model(server), keys.modelRunning(server), keys.modelParked(server)];
+  const names = [keys.model(server), keys.modelRunning(server), keys.modelParked(server), keys.parkedServers];
   return runScript(queues.redis, which, names, [model_max_concurrent ?? "", model_grow_ms, ...args]);
 }

@@ -42,8 +42,10 @@ export const keys = {
   touched: (runId: string): string => `${PREFIX}:touched:${runId}`,
   /** List of JSON: when the run's breaker opened, and why. */
   openings: (runId: string): string => `${PREFIX}:openings:${runId}`,
-  /** Set of runs whose breaker is open. */
-  broken: `${PREFIX}:broken`,
+  /** Set of runs that have parked jobs. */
+  parkedRuns: `${PREFIX}:parked-runs`,
+  /** Set of model servers that have parked jobs, by origin. */
+  parkedServers: `${PREFIX}:parked-servers`,
   /** Hash of one model server, by origin: limit, since, held_until, epoch, strikes. */
   model: (server: string): string => `${PREFIX}:model:${server}`,
   /** Sorted set of jobs that may talk to it, by the end of their lease (Redis time, ms). */

@@ -2,9 +2,9 @@
 import type { CancelMark, StopReason } from "../activation/ports.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { readCancelMark } from "./cancel.ts";
-import { wakeTrials } from "./breaker.ts";
+import { promoteAllParked } from "./gate.ts";
 import { renewLeases } from "./leases.ts";
-import { wakeForModel, type ModelSlot } from "./model-limiter.ts";
+import { wakeForAllModels, type ModelSlot } from "./model-limiter.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 import { dropWorkerLease, renewWorkerLease, type WorkerFacts } from "./worker-lease.ts";
@@ -73,8 +73,8 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
       slots.flatMap((slot) => lists(slot).map((list) => ({ list, jobId: slot.jobId }))),
     );
     await Promise.all([...jobs.keys()].map(async (jobId) => cancel(jobId, await readCancelMark(queues, jobId))));
-    await wakeTrials(queues);
-    for (const server of new Set(slots.map(({ server }) => server))) await wakeForModel(queues, server);
+    await promoteAllParked(queues);
+    await wakeForAllModels(queues);
   }
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> = Promise.resolve();

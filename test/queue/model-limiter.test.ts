@@ -103,6 +103,23 @@ describe("the limiter of a model server", () => {
     expect(await modelState(rig.queues, SERVER)).toMatchObject({ running: 3, parked: 5 });
   });
 
+  it("wakes what waits also when whoever held the places is gone, of the server and of the run, and nobody else holds one", async () => {
+    await begin({ model_max_concurrent: 1 });
+    const { redis } = rig.queues;
+    await redis.zadd(`{rollcall}:model-running:${SERVER}`, Date.now() + 2_000, "act-of-a-dead-worker");
+    await redis.hset("{rollcall}:gate:run-2", "limit", 1);
+    await redis.zadd("{rollcall}:running:run-2", Date.now() + 2_000, "act-of-a-dead-worker");
+    await enqueueActivations(rig.queues, [activationOf("act-a", MODEL), activationOf("act-b", { run_id: "run-2" })], { keys: TEST_KEYS });
+    await rig.sentinel();
+    await rig.worker(completes(rig.store));
+    await vi.waitFor(async () => {
+      expect(await redis.zcard(`{rollcall}:model-parked:${SERVER}`)).toBe(1);
+      expect(await redis.zcard("{rollcall}:parked:run-2")).toBe(1);
+    }, WAIT);
+    for (const id of ["act-a", "act-b"]) expect((await rig.ended(id)).status).toBe("completed");
+    await vi.waitFor(async () => expect(await redis.exists("{rollcall}:parked-runs", "{rollcall}:parked-servers")).toBe(0), WAIT);
+  });
+
   it("a session that waits for its server can be cancelled, and holds no other back", async () => {
     await begin({ model_max_concurrent: 1 });
     await rig.sentinel();
