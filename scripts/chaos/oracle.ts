@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RunFacts, StoredEnd } from "./facts.ts";
 import { repeatsIn, type Repeat } from "./reasons.ts";
+import type { Fault } from "./schedule.ts";
 
 /** One promise, and everything that breaks it. */
 export interface Check {
@@ -19,6 +20,9 @@ export interface Verdict {
 
 /** A file's time and this process's clock are of one machine; what is written takes a moment to be there. */
 const SLACK_MS = 1_000;
+const NEEDED_TO_START: ReadonlySet<Fault> = new Set(["redis_kill", "redis_freeze", "disk_full"]);
+/** A start takes that long at most, on a busy machine. */
+const START_MS = 15_000;
 
 /** Compares what a run left with what was promised. Pure. */
 export function judge(facts: RunFacts): Verdict {
@@ -211,10 +215,12 @@ function noSecrets({ secrets }: RunFacts): Check {
 }
 
 function nobodyEndedByItself({ unexpected_ends, stuck, faults }: RunFacts): Check {
-  // Whoever starts while Redis is away says so and ends.
-  const redisAway = (at: number): boolean =>
-    faults.some(({ fault, from, to }) => fault.startsWith("redis_") && at >= from && at <= to + 15_000);
-  const breaches = unexpected_ends.filter(({ at }) => !redisAway(at)).map(({ who, detail }) => `${who} ended by itself: ${detail}`);
+  // Whoever starts while Redis is away, or nothing can be written, says so and ends.
+  const couldNotStart = (at: number): boolean =>
+    faults.some(({ fault, from, to }) => NEEDED_TO_START.has(fault) && at >= from && at <= to + START_MS);
+  const breaches = unexpected_ends
+    .filter(({ at, detail }) => detail !== "exit code 2" || !couldNotStart(at))
+    .map(({ who, detail }) => `${who} ended by itself: ${detail}`);
   return check("workers and producer end only when they are ended", null, null, stuck === null ? breaches : [...breaches, stuck]);
 }
 

@@ -213,6 +213,15 @@ it.each<[string, RunFacts, RegExp]>([
   expect(judge(facts).repeats).toEqual([expect.objectContaining({ attempt: 1, reason: expect.stringMatching(reason) as string })]);
 });
 
+it("excuses a process that could not start while Redis was away or the disk full, and no crash", () => {
+  const ended = (detail: string): Partial<RunFacts> => ({ unexpected_ends: [{ who: "worker-1", at: 6_500, detail }] });
+  for (const kind of ["redis_kill", "disk_full"] as const) {
+    expect(breaches(kept({ ...ended("exit code 2"), faults: [fault(kind)] }))).toEqual([]);
+    expect(breaches(kept({ ...ended("SIGSEGV"), faults: [fault(kind)] }))).toEqual(["worker-1 ended by itself: SIGSEGV"]);
+  }
+  expect(breaches(kept({ ...ended("exit code 2"), faults: [fault("model_500")] }))).toHaveLength(1);
+});
+
 it("excuses a finish call after the commit only for a session that a fault had doubled", () => {
   const doubled = {
     finishes: [
