@@ -7,7 +7,8 @@ import { z } from "zod";
 import type { AdmissionPolicy } from "../contract/refusals.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
-import { settingMeta, settingsSchema, type Settings } from "./settings.ts";
+import { settingMeta } from "./setting.ts";
+import { settingsSchema, type Settings } from "./settings.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 type Table = Record<string, unknown>;

@@ -1,199 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { parseS3Location } from "../artifacts/s3-location.ts";
-import { BREAKER_MODES } from "../queue/breaker-mode.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
+import { setting } from "./setting.ts";
+import {
+  modelSettings,
+  limiterSettings,
+  retrySettings,
+  breakerSettings,
+  codexSettings,
+  sandboxSettings,
+  outputsSettings,
+  s3Settings,
+  queueSettings,
+  floorsSettings,
+  retentionSettings,
+} from "./setting-tables.ts";
 
 /**
  * Every setting: what rollcall.toml may hold, under which variable it may be set, its default, its unit and its reason.
  * docs/settings.md is made from this file.
  */
-
-/** What the documentation says about one setting. */
-export interface SettingMeta {
-  /** What it is, its unit, and why the default is what it is. */
-  description: string;
-  /** The variable that sets it too; it wins over the file. */
-  env?: string;
-  /** Shown instead of the value when the default is worked out. */
-  defaultText?: string;
-}
-
-const documented = z.registry<SettingMeta>();
-
-function setting<S extends z.ZodType>(schema: S, meta: SettingMeta): S {
-  documented.add(schema, meta);
-  return schema;
-}
-
-/** The documentation of one setting; undefined for a table of settings. */
-export function settingMeta(schema: z.ZodType): SettingMeta | undefined {
-  return documented.get(schema);
-}
-
-const seconds = z.number().positive().finite();
-
-const modelSettings = z.strictObject({
-  name: setting(z.string().min(1).optional(), {
-    description: "Model for rows that name none. Absent: Codex's own default.",
-    defaultText: "Codex's",
-  }),
-  base_url: setting(z.url({ protocol: /^https?$/, error: "expected an absolute http or https URL" }).optional(), {
-    description: "Responses API for rows that name none; `{capture_key}` is replaced by the attempt's capture key.",
-    env: "ROLLCALL_MODEL_BASE_URL",
-    defaultText: "OpenAI's",
-  }),
-  api_key_env: setting(
-    z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "expected the name of a variable")
-      .default("OPENAI_API_KEY"),
-    {
-      description: "Name of the worker's variable that holds the model key. The key itself is never a setting.",
-    },
-  ),
-});
-
-const limiterSettings = z.strictObject({
-  max_concurrent: setting(z.int().min(1).max(100_000).optional(), {
-    description: "Sessions at once at one model server (its URL's host and port), over all workers and runs.",
-    defaultText: "as many as it takes: fewer after it says that it is too many",
-  }),
-  grow_seconds: setting(seconds.default(30), {
-    description:
-      "After a model server said that it has too many: one session more is let in per this time without another such answer, in seconds.",
-  }),
-});
-
-const retrySettings = z.strictObject({
-  base_seconds: setting(seconds.default(5), {
-    description:
-      "Pause before another attempt: at random up to this, doubled per charged attempt; also of all sessions after a busy model server.",
-  }),
-  max_seconds: setting(seconds.default(300), {
-    description: "Longest such pause, in seconds. A model server that names a time is waited for, up to an hour.",
-  }),
-});
-
-const breakerSettings = z.strictObject({
-  mode: setting(z.enum(BREAKER_MODES).default("auto"), {
-    description:
-      "When different tasks of a run fail alike in a row: `auto` pauses it and tries with one, `stop` ends it, `off` goes on failing. `run --breaker` sets it too.",
-  }),
-  after: setting(z.int().min(0).max(10_000).default(5), {
-    description: "How many different tasks; only failures of machines and model servers count, any success begins anew. 0: never.",
-  }),
-  base_seconds: setting(seconds.default(60), { description: "Before one task is tried, in seconds; doubled for each that fails too." }),
-  max_seconds: setting(seconds.default(900), { description: "Longest time between two tries, in seconds." }),
-});
-
-const codexSettings = z.strictObject({
-  timeout_seconds: setting(seconds.max(604_800).default(600), {
-    description: "Wall clock of one attempt, in seconds. Upstream's default; office tasks usually need 3600.",
-  }),
-  mcp_startup_timeout_seconds: setting(seconds.optional(), {
-    description: "How long a tool server may take to connect, in seconds.",
-    defaultText: "Codex's",
-  }),
-  mcp_tool_timeout_seconds: setting(seconds.optional(), {
-    description:
-      "Limit of one tool call, in seconds; at most timeout_seconds. Must exceed the slowest call: the server goes on working after it.",
-    defaultText: "Codex's (300)",
-  }),
-  idle_seconds: setting(seconds.max(604_800).optional(), {
-    description: "A turn in which Codex prints nothing this long is ended, in seconds. Must exceed the slowest tool call and model answer.",
-    defaultText: "off",
-  }),
-  session_close_timeout_seconds: setting(seconds.default(60), {
-    description: "Bound of each phase after Codex (stopping, reading stderr, collecting), in seconds.",
-  }),
-  reasoning_effort: setting(z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(), {
-    description: "For rows that name none.",
-    defaultText: "Codex's",
-  }),
-});
-
-const sandboxSettings = z.strictObject({
-  provider: setting(z.enum(["bubblewrap", "host"]).default("bubblewrap"), {
-    description: "`host` isolates nothing: for development on a machine without bubblewrap.",
-  }),
-  memory_mb: setting(z.int().positive().optional(), {
-    description:
-      "Memory of one sandbox, in MB, where the worker may make control groups (`rollcall doctor` says it). Codex alone takes up to 80; what lies in /dev/shm counts.",
-    defaultText: "no limit",
-  }),
-  cpus: setting(z.number().positive().optional(), {
-    description: "CPUs of one sandbox, e.g. 0.5, where the worker may make control groups.",
-    defaultText: "no limit",
-  }),
-  pids: setting(z.int().positive().default(512), {
-    description:
-      "Processes and threads of one sandbox, where the worker may make control groups, or each sandbox has a user of its own (a root worker). Codex itself has up to 35.",
-  }),
-  disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
-});
-
-const outputsSettings = z.strictObject({
-  paths: setting(z.array(z.string().min(1)).default([]), {
-    description: "Globs, relative to the workdir, that are collected from rows that name none.",
-  }),
-  max_file_mb: setting(z.number().positive().default(100), { description: "Larger files are left out, with a gap. In MB." }),
-  max_total_mb: setting(z.number().positive().default(500), { description: "Limit of all collected files of one attempt, in MB." }),
-});
-
-const s3Settings = z.strictObject({
-  endpoint: setting(
-    z
-      .url({ protocol: /^https?$/, error: "expected an absolute http or https URL" })
-      .refine((url) => new URL(url).username === "" && new URL(url).password === "", "credentials do not belong here")
-      .optional(),
-    {
-      description: "Address of the S3 server. Credentials come from the AWS SDK's usual places, never from a setting.",
-      env: "AWS_ENDPOINT_URL_S3",
-      defaultText: "Amazon's",
-    },
-  ),
-  region: setting(z.string().min(1).optional(), {
-    description: "Region of the bucket.",
-    env: "AWS_REGION",
-    defaultText: "the AWS profile's; us-east-1 with s3.endpoint",
-  }),
-  force_path_style: setting(z.boolean().optional(), {
-    description: "The bucket's name in the path instead of in the host name.",
-    defaultText: "true with s3.endpoint",
-  }),
-});
-
-const queueSettings = z.strictObject({
-  lock_duration_ms: setting(z.int().min(1_000).default(60_000), {
-    description: "A claim not renewed this long is lost, in ms. A minute: a short loss of Redis must not end long sessions.",
-  }),
-  lock_renew_ms: setting(z.int().min(100).default(20_000), {
-    description: "How often a claim is renewed, in ms. A third of the lock, so that two renewals may fail.",
-  }),
-  stalled_interval_ms: setting(z.int().min(500).default(15_000), {
-    description: "How often lost claims are looked for, in ms.",
-  }),
-});
-
-const floorsSettings = z.strictObject({
-  disk_mb: setting(z.number().min(0).default(1_024), {
-    description:
-      "A worker takes no session while less is free where it keeps state, artifacts and temporary files, in MB. 0: not looked at.",
-  }),
-  memory_mb: setting(z.number().min(0).default(256), {
-    description: "The same for memory, in MB. A session needs about 150.",
-  }),
-  pids: setting(z.int().min(0).default(256), { description: "The same for processes that may still be started." }),
-});
-
-const retentionSettings = z.strictObject({
-  ended_jobs_days: setting(z.number().positive().default(7), {
-    description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",
-  }),
-});
-
 export const settingsSchema = z
   .strictObject({
     redis_url: setting(z.url({ protocol: /^rediss?$/, error: "expected a redis:// or rediss:// URL" }).optional(), {

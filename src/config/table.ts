@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { leaves } from "./load.ts";
-import { settingMeta, settingsSchema } from "./settings.ts";
+import { settingMeta } from "./setting.ts";
+import { settingsSchema } from "./settings.ts";
 
 /** docs/settings.md: every setting with its default, variable and reason. */
 export function settingsPage(): string {
@@ -13,7 +14,7 @@ export function settingsPage(): string {
   });
   return `# Settings
 
-Made from src/config/settings.ts; a test fails when the two differ (\`npx vitest run test/config -u\` writes it again).
+Made from src/config/; a test fails when the two differ (\`npx vitest run test/config -u\` writes it again).
 
 A setting comes from, the last one winning: its default, \`rollcall.toml\` (\`--config FILE\`), its variable, a flag. \`a.b\` is \`b\` in the table
 \`[a]\`. Unknown names are refused. What a row of the task file says itself wins over all of them.

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
 import { findCodex, PACKAGED_CODEX_VERSION } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { processesNaming } from "../support/live-processes.ts";
 import { rollcall, startRollcall, type RunningCommand } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -82,20 +83,6 @@ function committed(task: string): ActivationResult {
   return JSON.parse(readFileSync(join(out, "artifacts", idOf(task), "result.json"), "utf8")) as ActivationResult;
 }
 
-/** Live processes whose command line or environment names this test's directory. */
-function processesLeft(): string[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .flatMap((pid) => {
-      try {
-        const words = readFileSync(`/proc/${pid}/cmdline`, "utf8") + readFileSync(`/proc/${pid}/environ`, "utf8");
-        return words.includes(root) ? [words.replaceAll("\0", " ").slice(0, 200)] : [];
-      } catch {
-        return []; // ended meanwhile
-      }
-    });
-}
-
 describe("beside a run that is alive", () => {
   it("pauses it, cancels one and then all that is left; running ones are stopped or killed, keep what was seen, and leave nothing [D12]", async () => {
     const run = startRun(["obeys", "stubborn", "waits", "waits too"]);
@@ -137,7 +124,7 @@ describe("beside a run that is alive", () => {
     expect(committed("t1")).toMatchObject({ status: "cancelled", response: { output: [{ content: [{ text: "half of the work" }] }] } });
     expect(committed("t2")).toMatchObject({ status: "cancelled", response: null, attempts: [] });
     expect(eventFiles()).toHaveLength(2);
-    await vi.waitFor(() => expect(processesLeft()).toEqual([]), WAIT);
+    await vi.waitFor(() => expect(processesNaming(root)).toEqual([]), WAIT);
     expect(readdirSync(join(root, "state", "rollcall", "worker", "sandboxes"))).toEqual([]);
   }, 180_000);
 });
@@ -148,7 +135,7 @@ describe("where no run is alive", () => {
     await untilRunning(run, 2);
     run.child.kill("SIGKILL"); // two are running, two wait
     await run.ended;
-    await vi.waitFor(() => expect(processesLeft()).toEqual([]), WAIT);
+    await vi.waitFor(() => expect(processesNaming(root)).toEqual([]), WAIT);
 
     const waiting = idOf("t3");
     expect((await ask("status", waiting)).answer).toMatchObject({ state: "waiting", run_id: runId(), status: null });
@@ -170,7 +157,7 @@ describe("where no run is alive", () => {
     const rest = await ask("cancel", "--wait", "1");
     expect(rest).toMatchObject({ code: 1, answer: { still_ending: 2 } });
     expect(committed("t2")).toMatchObject({ status: "cancelled" });
-    await vi.waitFor(() => expect(processesLeft()).toEqual([]), WAIT);
+    await vi.waitFor(() => expect(processesNaming(root)).toEqual([]), WAIT);
   }, 180_000);
 
   it("says that a directory is no run's, and that REDIS_URL or --out is needed", async () => {

@@ -9,6 +9,7 @@ import { startBrokenServer, startOfficeTools, type OfficeTools } from "../../exa
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { commandLinesHolding, filesHolding } from "../support/byte-search.ts";
 import { startTestRedis } from "../support/redis.ts";
+import { processesNaming } from "../support/live-processes.ts";
 import { startRollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -43,20 +44,6 @@ function results(): ActivationResult[] {
     .map((line) => JSON.parse(line) as ActivationResult);
 }
 
-/** Live processes whose command line or environment names this test's directory. */
-function processesOfThisRun(): string[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .flatMap((pid) => {
-      try {
-        const words = readFileSync(`/proc/${pid}/cmdline`, "utf8") + readFileSync(`/proc/${pid}/environ`, "utf8");
-        return words.includes(root) ? [words.replaceAll("\0", " ").slice(0, 200)] : [];
-      } catch {
-        return []; // ended meanwhile
-      }
-    });
-}
-
 describe("a whole batch", () => {
   it("ends each task as expected, shows no token anywhere, and leaves nothing behind [C2 C8]", async () => {
     const minted: string[] = [];
@@ -83,7 +70,7 @@ describe("a whole batch", () => {
     expect(compareWithExpected(expectedOutcomes(), results(), (key) => model.log.countOf(key))).toEqual([]);
     for (const place of [out, state]) expect(searched.flatMap((token) => filesHolding(place, token))).toEqual([]);
     expect(searched.filter((token) => (ended.stdout + ended.stderr).includes(token))).toEqual([]);
-    await vi.waitFor(() => expect(processesOfThisRun()).toEqual([]), { timeout: 20_000 });
+    await vi.waitFor(() => expect(processesNaming(root)).toEqual([]), { timeout: 20_000 });
     expect(readdirSync(join(root, "run"), { recursive: true }).filter((name) => String(name).endsWith(".sock"))).toEqual([]);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(root);
     expect(readdirSync(root).sort()).toEqual(["out", "run", "state", "tasks.jsonl"]);

@@ -152,12 +152,12 @@ const EVENTS: Record<string, Golden | Record<Version, Golden>> = {
   "file-change": { said: [DONE], tokens: TWO_CALLS },
   "file-change-shell": {
     "0.144.4": {
-      said: ['call apply_patch {"changes":[{"path":"/lab/run-3KM4B4/work/hello.txt","kind":"add"}]}', 'output "completed"', DONE],
+      said: ['call apply_patch {"changes":[{"path":"/workspace/hello.txt","kind":"add"}]}', 'output "completed"', DONE],
       tokens: TWO_CALLS,
       tools: ["apply_patch completed null"],
     },
     "0.171.0": {
-      said: ['call apply_patch {"changes":[{"path":"/lab/run-gZWJwX/work/hello.txt","kind":"add"}]}', 'output "completed"', DONE],
+      said: ['call apply_patch {"changes":[{"path":"/workspace/hello.txt","kind":"add"}]}', 'output "completed"', DONE],
       tokens: TWO_CALLS,
       tools: ["apply_patch completed null"],
     },
