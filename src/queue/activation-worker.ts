@@ -11,6 +11,7 @@ import { redisOptions } from "../redis/connect.ts";
 import { decideClaim } from "./claim.ts";
 import { closeWorker } from "./close-worker.ts";
 import { afterBackOff, afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
+import { startFence } from "./fence.ts";
 import { leaveGate, promoteParked } from "./gate.ts";
 import type { ActivationJobData, ChildEnd } from "./jobs.ts";
 import { claimLedger, type ClaimLedger } from "./ledger.ts";
@@ -65,6 +66,11 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   await requireSameStore(queues, store.id);
   const facts = { ...options.facts };
   const running = await startRunning(queues, facts);
+  const lose = (jobId: string): void => running.abort(jobId, { kind: "lock_lost" });
+  const fence = startFence(queues, (jobId) => {
+    log.warn({ job_id: jobId }, "this worker is cut off from Redis: a session is ended here, because another worker may take it now");
+    lose(jobId);
+  });
 
   async function process(job: ActivationJob, token: string): Promise<ChildEnd> {
     const jobId = job.id!;
@@ -74,12 +80,14 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
 
     // Registered before the cancel mark is read: a mark that is set later is announced, and reaches this controller.
     const { signal } = running.add(jobId, String(job.data.activation["run_id"]));
+    fence.renewed([jobId]);
     let disposal: Disposal = { kind: "leave" };
     try {
       disposal = await handle(options, running, job, signal);
       return await settle(job, token, disposal, log);
     } finally {
       await freeSlot(queues, jobId, running.releaseSlot(jobId), disposal).catch(queues.onError);
+      fence.forget(jobId);
       running.remove(jobId);
     }
   }
@@ -96,9 +104,8 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     runRetryDelay: AGAIN_MS,
   });
   worker.on("error", queues.onError);
-  worker.on("lockRenewalFailed", (jobIds: string[]) => {
-    for (const jobId of jobIds) running.abort(jobId, { kind: "lock_lost" });
-  });
+  worker.on("locksRenewed", ({ jobIds }) => fence.renewed(jobIds.filter((jobId) => running.has(jobId))));
+  worker.on("lockRenewalFailed", (jobIds: string[]) => jobIds.forEach(lose));
 
   return {
     holdBack(reason) {
@@ -116,6 +123,7 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
       running.stop(drain?.afterwards === "cancel" ? drainedMark(options.facts.worker_id) : { kind: "shutdown" });
       const ended = await closeWorker(queues, worker, { idle: () => running.idle(), graceMs });
       if (!ended) log.warn({ jobs: running.jobIds() }, "gave up waiting for running activations; others will take them over");
+      fence.close();
       await running.close();
     },
   };
