@@ -14,20 +14,29 @@ export { captureKey, parseCaptureKey, safeName, type EpisodeId, type TaskId } fr
 export { jsonSchemas } from "./contract/json-schema.ts";
 export { gapCodeSchema, observationBundleSchema, type ObservationBundle, type ObservationGap } from "./contract/observation.ts";
 export { admit, type Admission, type AdmissionPolicy, type Refusal, type RefusalCode } from "./contract/refusals.ts";
-export { resultSchema, statusSchema, type ActivationResult, type Artifact, type Attempt, type Status } from "./contract/result.ts";
+export {
+  resultSchema,
+  statusSchema,
+  type ActivationResult,
+  type Artifact,
+  type Attempt,
+  type ResultBody,
+  type Status,
+} from "./contract/result.ts";
 export { RollcallError } from "./errors.ts";
 
 export { parseSecretKeys, type SecretKeys } from "./activation/secret-keys.ts";
 export { answerTo, type Answer, type ControlAction, type Outcome } from "./queue/answers.ts";
 export { cancelActivation, cancelRun, type CancelAnswer } from "./queue/cancel.ts";
 export { cleanEnded, type Cleaned } from "./queue/clean.ts";
+export { wholeResult } from "./queue/deliver.ts";
 export { enqueueActivations, type EnqueueAnswer } from "./queue/enqueue.ts";
 export { followRun, type Ended } from "./queue/ended.ts";
 export { ACTIVATION_STATES, findActivations, type ActivationState, type FoundActivation } from "./queue/find-activation.ts";
 export { setRunGate, type RunGate } from "./queue/gate.ts";
 export { pauseRun, readPause, resumeRun, type PauseMark } from "./queue/pause.ts";
 export { followProgress, readProgress } from "./queue/progress.ts";
-export { openQueues, type DeliveredResult, type Queues } from "./queue/queues.ts";
+export { openQueues, type Queues } from "./queue/queues.ts";
 export { removeRun, type RemovedRun } from "./queue/remove-run.ts";
 export { retryActivations, retryRun, type RetryAnswer } from "./queue/retry.ts";
 export { runStatus, type RunStatus } from "./queue/run-status.ts";

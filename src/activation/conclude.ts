@@ -8,6 +8,7 @@ import type { ObservationGap } from "../contract/observation.ts";
 import { redactTail, redactText, redactValue, type SecretSet } from "../redact/index.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import { classify, sessionEnd, type Outcome } from "./classify.ts";
+import { withExcerpts } from "./excerpt.ts";
 import { redactFacts } from "./observe.ts";
 import { transcriptGaps } from "./own-transcript.ts";
 import { requiredToolsMissing } from "./response.ts";
@@ -38,15 +39,16 @@ export interface ConcludedSession {
   end: SessionEnd;
   outcome: Outcome;
   stderr: string;
-  /** Of the transcript. */
+  /** Of the transcript, and of what is left out of the conversation. */
   gaps: ObservationGap[];
 }
 
 /** Joins, redacts and classifies a session: once when Codex has ended, and again whenever its evidence is replayed. Pure. */
 export function concludeSession(secrets: SecretSet, seen: SeenSession): ConcludedSession {
   const text = (value: string): string => redactValue(secrets, value);
+  const outputs = new Map(seen.facts.items.flatMap((item) => (item.type === "function_call_output" ? [[item.id, item.output]] : [])));
   const joined = joinTranscript(seen.facts, seen.transcript);
-  const facts = redactFacts(secrets, joined.facts);
+  const { facts, gaps } = withExcerpts(redactFacts(secrets, joined.facts), seen.invocation_id, (itemId) => text(outputs.get(itemId) ?? ""));
   const exit = seen.exit.started ? seen.exit : { started: false as const, detail: redactTail(secrets, seen.exit.detail) };
   const stopped = redactValue(secrets, seen.stopped);
   const end = sessionEnd(exit, stopped);
@@ -60,7 +62,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     stopped,
     facts,
     requiredToolsMissing: requiredToolsMissing(facts, seen.requiredTools),
-    commandRunning: joined.commandRunning,
+    runningCommands: joined.runningCommands.map(text),
     verdict,
     errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
     stderr: seen.stderr.text,
@@ -77,6 +79,6 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     end,
     outcome,
     stderr,
-    gaps: transcriptGaps(joined, seen.invocation_id, text),
+    gaps: [...transcriptGaps(joined, seen.invocation_id, text), ...gaps],
   };
 }

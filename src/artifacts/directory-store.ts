@@ -2,6 +2,7 @@
 import { createReadStream } from "node:fs";
 import { mkdir, opendir, readFile, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Attempt } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { createOnly } from "../host/files.ts";
@@ -78,6 +79,7 @@ function documentsIn(root: string): Documents {
 /** Relative to the store, because output directories get moved and published. */
 function uriOf(place: string): string {
   return `dir:${place.split("/").map(encodeURIComponent).join("/")}`;
+    addressOf: (path) => pathToFileURL(join(root, path)).href,
 }
 
 /** Reads the store's id, or gives a new store one. Always writes something, so that a full or read-only disk shows here. */

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { ActivationResult, Attempt } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { attemptFilePath, earlierResultPath, resultPath, STORE_FILE } from "./layout.ts";
-import type { ArtifactStore } from "./types.ts";
+import type { ArtifactStore, CommittedBytes } from "./types.ts";
 
 /** The few things a place must be able to do with small texts, so that a store can be built on it. */
 export interface Documents {
@@ -15,10 +15,14 @@ export interface Documents {
   remove(path: string, text: string): Promise<void>;
   /** For messages: where a path is. */
   nameOf(path: string): string;
+  /** For programs, from anywhere: an absolute address, percent-encoded. */
+  addressOf(path: string): string;
 }
 
+type EndsAndAttempts = "commit" | "readCommit" | "readCommitted" | "setAside" | "putAttempt";
+
 /** Results and attempts of a store, kept as documents. All of them are created, none is ever changed. */
-export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, "commit" | "readCommit" | "setAside" | "putAttempt"> {
+export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsAndAttempts> {
   const readResult = (path: string): Promise<ActivationResult | null> => readJson<ActivationResult>(documents, path);
 
   async function setAside(activationId: string, generation: number): Promise<void> {
@@ -28,6 +32,17 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, "comm
     if (text === null || (parsed(text, documents.nameOf(path)) as ActivationResult).generation !== generation) return;
     await documents.create(earlierResultPath(activationId, generation), text);
     await documents.remove(path, text);
+  }
+
+  async function readCommitted(activationId: string, generation: number): Promise<CommittedBytes | null> {
+    // The earlier name second: it may be set aside between the two looks, and never comes back.
+    for (const path of [resultPath(activationId), earlierResultPath(activationId, generation)]) {
+      const text = await documents.read(path);
+      if (text !== null && (parsed(text, documents.nameOf(path)) as ActivationResult).generation === generation) {
+        return { text, uri: documents.addressOf(path) };
+      }
+    }
+    return null;
   }
 
   async function commit(result: ActivationResult): Promise<{ committed: boolean; result: ActivationResult }> {
@@ -54,6 +69,7 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, "comm
   return {
     commit,
     setAside,
+    readCommitted,
     readCommit: async (activationId) => readResult(resultPath(activationId)),
     async putAttempt(activationId, attempt) {
       const path = attemptFilePath(activationId, attempt.attempt);

@@ -31,8 +31,8 @@ export function openEventWriter(target: EvidenceTarget, maxBytes: number = MAX_B
   let dropped = 0;
   return {
     async write(time, event) {
-      const line = Buffer.from(`${JSON.stringify([time, redactValue(target.secrets, event)])}\n`);
-      if (dropped > 0 || bytes + line.length > maxBytes) {
+      const line = dropped > 0 ? null : Buffer.from(`${JSON.stringify([time, redactValue(target.secrets, event)])}\n`);
+      if (line === null || bytes + line.length > maxBytes) {
         dropped++;
         return;
       }

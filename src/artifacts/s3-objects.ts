@@ -27,7 +27,6 @@ const CONFLICT_TRIES = 8;
 const WRITER = "rollcall-writer";
 
 export interface S3Objects extends Documents {
-  uriOf(path: string): string;
   exists(path: string): Promise<boolean>;
   /** Streams; create-only where the server can. Throws "artifact_exists", "path_too_long", or the body's own error. */
   upload(path: string, body: Readable): Promise<void>;
@@ -62,7 +61,7 @@ export function openS3Objects(client: S3Client, { bucket, prefix }: S3Location):
 
   return {
     nameOf,
-    uriOf: (path) => `s3://${bucket}/${(prefix + path).split("/").map(encodeURIComponent).join("/")}`,
+    addressOf: (path) => `s3://${bucket}/${(prefix + path).split("/").map(encodeURIComponent).join("/")}`,
     exists: async (path) => (await head(path)) !== null,
     read: async (path) => (await readWithTag(path))?.text ?? null,
     async create(path, text) {

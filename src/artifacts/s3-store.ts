@@ -39,7 +39,7 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       } finally {
         body.destroy();
       }
-      return { path, uri: objects.uriOf(place), source, kind, quarantined, ...written() };
+      return { path, uri: objects.addressOf(place), source, kind, quarantined, ...written() };
     },
     open: (activationId, attempt, path) =>
       Readable.from(objects.download(artifactPath(activationId, attempt, path)), { objectMode: false }),
@@ -47,7 +47,7 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       const withheld = withheldPath(path);
       const place = artifactPath(activationId, attempt, withheld);
       await objects.move(artifactPath(activationId, attempt, path), place);
-      return { path: withheld, uri: objects.uriOf(place) };
+      return { path: withheld, uri: objects.addressOf(place) };
     },
     async readAttempts(activationId) {
       const names: string[] = [];

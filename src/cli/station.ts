@@ -77,6 +77,7 @@ export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logge
       lock_duration_ms: settings.queue.lock_duration_ms,
       lock_renew_ms: settings.queue.lock_renew_ms,
       stalled_interval_ms: settings.queue.stalled_interval_ms,
+      max_result_bytes: settings.queue.max_result_bytes,
       retry_base_ms: settings.retry.base_seconds * 1_000,
       retry_max_ms: settings.retry.max_seconds * 1_000,
       model_max_concurrent: settings.limiter.max_concurrent ?? null,

@@ -148,6 +148,10 @@ export const queueSettings = z.strictObject({
   stalled_interval_ms: setting(z.int().min(500).default(15_000), {
     description: "How often lost claims are looked for, in ms.",
   }),
+  max_result_bytes: setting(z.int().min(0).default(16_000), {
+    description:
+      "A larger result is put into its results queue without its large parts, with the address and the sha256 of the whole in the artifact store (docs/results.md), in bytes of JSON.",
+  }),
 });
 
 export const floorsSettings = z.strictObject({

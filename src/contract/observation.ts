@@ -35,6 +35,7 @@ export const gapCodeSchema = z.enum([
   "artifact_quarantined",
   "submission_late",
   "transcript_disagrees",
+  "tool_output_shortened",
   "sandbox_reaped",
   "egress_refused",
 ]);

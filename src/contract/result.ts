@@ -108,6 +108,18 @@ export const attemptSchema = z.strictObject({
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 
+/**
+ * Where a result is whole that was too large for a results queue: the bytes of its result.json. `uri` is `s3://` or `file://`, its
+ * path percent-encoded. A later generation leaves them beside it, as result.g<generation>.json.
+ */
+const resultBodySchema = z.strictObject({
+  store_id: z.string(),
+  uri: z.string(),
+  bytes: z.int().min(0),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+});
+export type ResultBody = z.infer<typeof resultBodySchema>;
+
 /** The end of an activation: result.json, a line of results.jsonl, and the job in the results queue. */
 export const resultSchema = z.strictObject({
   schema: z.literal(RESULT_SCHEMA),
@@ -135,5 +147,7 @@ export const resultSchema = z.strictObject({
   worker: workerInfoSchema.nullable(),
   ended_at: z.iso.datetime(),
   metadata: z.record(z.string(), z.string()),
+  /** Only in a results queue: response, evidence, observations, attempts and artifacts are left out here (null or empty), and are there. */
+  body: resultBodySchema.optional(),
 });
 export type ActivationResult = z.infer<typeof resultSchema>;

@@ -146,10 +146,17 @@ async function conflictingFields(
 }
 
 function requireSize(flow: ReturnType<typeof activationFlow>, limit: number): void {
-  const bytes = Buffer.byteLength(JSON.stringify(flow.children![0]!.data), "utf8");
+  const data = flow.children![0]!.data as ActivationJobData;
+  const bytes = bytesOf(data);
   if (bytes <= limit) return;
   throw new RollcallError(
     "activation_too_large",
     `${flow.data.activation_id} is ${bytes} bytes as JSON; at most ${limit} fit into the queue. Place large files by URL or artifact`,
   );
+}
+  const parts = Object.entries(data.activation).map(([name, value]) => ({ name, bytes: bytesOf(value) }));
+  const largest = parts.sort((one, other) => other.bytes - one.bytes).slice(0, 3);
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value) ?? "", "utf8");
 }

@@ -9,6 +9,8 @@ import type { Queues } from "./queues.ts";
 import { readStream } from "./stream.ts";
 
 const MAX_ENTRIES = 1_000;
+/** Of one that has ended: what came last is what anybody asks for, and ended ones are many. */
+const MAX_ENTRIES_ENDED = 100;
 const MAX_BYTES = 2_048;
 /** At most four a second for one activation; changes of stage always go through. */
 const MIN_INTERVAL_MS = 250;
@@ -35,13 +37,13 @@ export async function publishProgress(queues: Queues, activationId: string, entr
 
 /** The last entry of an activation. Never dropped: whoever waits for the activation to begin must learn that it never will. */
 export async function publishEnd(queues: Queues, activationId: string, attempt: number, status: Status): Promise<void> {
-  await appendProgress(queues, activationId, { stage: "ended", attempt, note: status });
+  await appendProgress(queues, activationId, { stage: "ended", attempt, note: status }, MAX_ENTRIES_ENDED);
 }
 
-async function appendProgress({ redis, settings }: Queues, activationId: string, entry: ProgressEntry): Promise<void> {
+async function appendProgress({ redis, settings }: Queues, activationId: string, entry: ProgressEntry, most = MAX_ENTRIES): Promise<void> {
   const key = keys.progress(activationId);
   await inPipeline(redis, (pipeline) => {
-    pipeline.xadd(key, "MAXLEN", "~", MAX_ENTRIES, "*", "entry", JSON.stringify(entry)).pexpire(key, settings.keep_ended_ms);
+    pipeline.xadd(key, "MAXLEN", "~", most, "*", "entry", JSON.stringify(entry)).pexpire(key, settings.keep_ended_ms);
   });
 }
 

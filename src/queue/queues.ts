@@ -16,16 +16,11 @@ export interface Queues {
   readonly final: Queue<FinalJobData>;
   readonly flows: FlowProducer;
   /** A results queue by its name; made at first use. */
-  results(name: string): Queue<DeliveredResult>;
+  results(name: string): Queue<ActivationResult>;
   /** Gets each connection error; takes what ioredis hangs on it away. */
   readonly onError: (error: Error) => void;
   close(): Promise<void>;
 }
-
-/** Data of a job in a results queue. `body` is there when response, records and evidence were too large: get them from the store. */
-export type DeliveredResult = ActivationResult & {
-  body?: { store_id: string; bytes: number; sha256: string };
-};
 
 /** Opens the queues. The caller closes them, after its workers and sentinel. */
 export function openQueues(target: RedisTarget, options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> }): Queues {
@@ -33,7 +28,7 @@ export function openQueues(target: RedisTarget, options: { onError: (error: Erro
   const onError = (error: Error): void => options.onError(withoutCommand(error));
   const redis = connectRedis(target, { role: "command", onError });
   const common = { connection: redis, prefix: PREFIX };
-  const results = new Map<string, Queue<DeliveredResult>>();
+  const results = new Map<string, Queue<ActivationResult>>();
 
   function open<T>(name: string): Queue<T> {
     const queue = new Queue<T>(name, { ...common, streams: { events: { maxLen: 1_000 } } });
@@ -54,7 +49,7 @@ export function openQueues(target: RedisTarget, options: { onError: (error: Erro
     flows,
     onError,
     results(name) {
-      const known = results.get(name) ?? open<DeliveredResult>(name);
+      const known = results.get(name) ?? open<ActivationResult>(name);
       results.set(name, known);
       return known;
     },

@@ -81,7 +81,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   const { activation_id, generation, reply_to } = job.data;
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
-  if (reply_to !== null) await deliver(queues, reply_to, result, store.id);
+  if (reply_to !== null) await deliver(queues, reply_to, result, store);
   await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
   await announceEnd(queues, result);
   await dropSecrets(queues, jobId);

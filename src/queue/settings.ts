@@ -14,7 +14,7 @@ export interface QueueSettings {
   keep_ended_ms: number;
   /** Largest job, in bytes of JSON. */
   max_job_bytes: number;
-  /** Larger results are handed on without their body, which is in the store. */
+  /** Larger results are handed on by reference to the store, in bytes of JSON: many consumers hold many, and pages show them. */
   max_result_bytes: number;
   /** Pause before the next attempt: at random up to `retry_base_ms` doubled per charged attempt, at most `retry_max_ms`. */
   retry_base_ms: number;
@@ -50,7 +50,7 @@ export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
   max_stalled_count: 1_000_000,
   keep_ended_ms: 7 * DAY,
   max_job_bytes: 32 * 1024 * 1024,
-  max_result_bytes: 256 * 1024,
+  max_result_bytes: 16_000,
   retry_base_ms: 5 * SECOND,
   retry_max_ms: 5 * MINUTE,
   model_max_concurrent: null,

@@ -203,6 +203,7 @@ const ELSEWHERE: Partial<Record<GapCode, string>> = {
   mcp_server_state_unknown: "optional servers",
   artifact_skipped: "collecting",
   artifact_quarantined: "collecting",
+  tool_output_shortened: "large outputs",
 };
 /** In the enum for what is not built yet: nothing may record them. */
 const RESERVED: readonly GapCode[] = ["sandbox_reaped", "egress_refused"];

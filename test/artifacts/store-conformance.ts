@@ -183,6 +183,22 @@ export function describeStore(kind: string, make: () => Promise<StoreUnderTest>)
         expect(await store.commit(resultOf("act-1"))).toMatchObject({ committed: false, result: { status: "failed", generation: 0 } });
       });
 
+      test("has an address and its very bytes, also once a later generation stands in its place", async () => {
+        const first = resultOf("act-1", { status: "failed", metadata: { text: "é 😀" } });
+        await store.commit(first);
+        const bytes = `${JSON.stringify(first)}\n`;
+        // The address of artifacts in a directory is relative to it; this one stands alone.
+        const root = place.uriRoot.startsWith("dir:") ? /^file:\/\/\/.*\/act-1\/result\.json$/ : `${place.uriRoot}act-1/result.json`;
+        expect(await store.readCommitted("act-1", 0)).toEqual({ text: bytes, uri: expect.stringMatching(root) as string });
+        expect(await store.readCommitted("act-1", 1)).toBeNull();
+        await store.commit(resultOf("act-1", { generation: 1 }));
+        expect(await store.readCommitted("act-1", 0)).toMatchObject({
+          text: bytes,
+          uri: expect.stringContaining("/result.g0.json") as string,
+        });
+        expect(JSON.parse((await store.readCommitted("act-1", 1))!.text)).toMatchObject({ generation: 1 });
+      });
+
       test("makes room by itself when the earlier one was not set aside", async () => {
         await store.commit(resultOf("act-1", { status: "failed" }));
         expect((await store.commit(resultOf("act-1", { generation: 1 }))).committed).toBe(true);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { deliverable } from "../../src/queue/deliver.ts";
 import { announceEnd, followRun } from "../../src/queue/ended.ts";
 import { progressPublisher, publishProgress, readProgress, untilBegun } from "../../src/queue/progress.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
@@ -77,13 +76,4 @@ it("tells when Codex was started for an activation, or that it ended before", as
   await (await rig.queues.activations.getJob("act-2"))!.remove();
   await untilBegun(rig.queues, "act-2", { signal: new AbortController().signal });
   await untilBegun(rig.queues, "act-3", { signal: AbortSignal.abort() });
-});
-
-it("delivers a result that is too large for the queue without its body, and says where that is", () => {
-  const gaps = Array.from({ length: 100 }, () => ({ code: "stdout_lines_unparsed" as const, detail: "x".repeat(100) }));
-  const large = resultOf("act-1", { observations: { source: "codex", records: [], gaps }, metadata: { a: "b" } });
-  expect(deliverable(large, 1_000_000, "store-1")).toBe(large);
-  const delivered = deliverable(large, 5_000, "store-1");
-  expect(JSON.stringify(delivered).length).toBeLessThan(5_000);
-  expect(delivered).toMatchObject({ activation_id: "act-1", status: "completed", metadata: { a: "b" }, body: { store_id: "store-1" } });
 });
