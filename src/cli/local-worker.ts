@@ -9,7 +9,7 @@ import { startActivationWorker } from "../queue/activation-worker.ts";
 import type { LocalWorkers } from "../rollout/queue-fleet.ts";
 import { startReaper } from "../sandbox/reaper.ts";
 import type { Machine } from "./machine.ts";
-import { sandboxStateDir } from "./provider.ts";
+import { sandboxStateDir, sharedSandboxRoot } from "./provider.ts";
 import type { Station } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 
@@ -26,7 +26,7 @@ export async function startLocalWorker(
   if (settings.sandbox.provider === "host") {
     log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
   }
-  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), log });
+  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), log });
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
   const ports = {
     store,

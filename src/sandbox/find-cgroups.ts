@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { access, readFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
-import { processIdentity } from "../host/process.ts";
-import type { CgroupHost } from "./cgroup.ts";
+import { access, readdir, readFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { isAlive, processIdentity } from "../host/process.ts";
+import { PARENT, removeGroups, type CgroupHost } from "./cgroup.ts";
 import { cgroupsV1 } from "./cgroup-v1.ts";
 import { cgroupsV2 } from "./cgroup-v2.ts";
 
@@ -28,14 +28,7 @@ export async function findCgroups(): Promise<CgroupHost | null> {
 
 /** Host directory of this process's group, by controller; `""` is version 2. Pure. */
 export function ownGroups(mountinfo: string, cgroups: string): Map<string, string> {
-  const mounted = mountinfo.split("\n").flatMap((line) => {
-    const [left = "", right = ""] = line.split(" - ");
-    const [, , , root, at] = left.split(" ");
-    const [type, , options] = right.split(" ");
-    return root === undefined || at === undefined || !/^cgroup2?$/u.test(type ?? "")
-      ? []
-      : [{ root: unescaped(root), at: unescaped(at), controllers: type === "cgroup2" ? [""] : (options ?? "").split(",") }];
-  });
+  const mounted = cgroupMounts(mountinfo);
   const own = new Map<string, string>();
   for (const line of cgroups.split("\n")) {
     const [, , controllers, path] = /^(\d+):([^:]*):(\/.*)$/u.exec(line) ?? [];
@@ -47,6 +40,18 @@ export function ownGroups(mountinfo: string, cgroups: string): Map<string, strin
     }
   }
   return own;
+}
+
+/** Where the hierarchies of control groups are mounted. Pure. */
+function cgroupMounts(mountinfo: string): { root: string; at: string; controllers: string[] }[] {
+  return mountinfo.split("\n").flatMap((line) => {
+    const [left = "", right = ""] = line.split(" - ");
+    const [, , , root, at] = left.split(" ");
+    const [type, , options] = right.split(" ");
+    return root === undefined || at === undefined || !/^cgroup2?$/u.test(type ?? "")
+      ? []
+      : [{ root: unescaped(root), at: unescaped(at), controllers: type === "cgroup2" ? [""] : (options ?? "").split(",") }];
+  });
 }
 
 async function* candidates(own: Map<string, string>): AsyncGenerator<CgroupHost> {
@@ -62,9 +67,32 @@ async function* candidates(own: Map<string, string>): AsyncGenerator<CgroupHost>
   for (const base of [unified, dirname(unified)]) if (await isWritable(join(base, "cgroup.subtree_control"))) yield cgroupsV2(base);
 }
 
+/** Groups of this name that workers of this host made, whatever group each of them is in itself. */
+export async function groupsCalled(name: string): Promise<string[]> {
+  const mounts = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
+  const found = new Set<string>();
+  for (const at of cgroupMounts(mounts).map(({ at }) => at)) {
+    const waiting = [at];
+    for (let group = waiting.pop(); group !== undefined; group = waiting.pop()) {
+      for (const child of await groupsIn(group)) {
+        if (child === name && basename(group) === PARENT) found.add(join(group, child));
+        else waiting.push(join(group, child));
+      }
+    }
+  }
+  return [...found];
+}
+
+/** Names of the groups right below one; none when it is gone. */
+async function groupsIn(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
 /** Makes a group with every limit, and moves a process in that waits for its input. */
 async function works(host: CgroupHost): Promise<boolean> {
-  const group = host.group(`trial-${processIdentity()?.pid}-${randomBytes(8).toString("hex")}`, { memory_mb: 64, cpus: 1, pids: 64 });
+  const own = processIdentity();
+  const group = host.group(`trial-${own?.pid}-${own?.start_time}-${randomBytes(8).toString("hex")}`, { memory_mb: 64, cpus: 1, pids: 64 });
   const child = spawn("/bin/cat", { stdio: ["pipe", "ignore", "ignore"], env: {} });
   const ended = new Promise((resolve) => child.once("exit", resolve).once("error", resolve));
   try {
@@ -78,7 +106,18 @@ async function works(host: CgroupHost): Promise<boolean> {
     child.kill("SIGKILL");
     await ended;
     await group.remove();
+    for (const directory of group.directories) await removeGroups(await abandonedTrials(dirname(directory)));
   }
+}
+
+/** Of workers that were killed in theirs: no sandbox's record tells of it. */
+async function abandonedTrials(parent: string): Promise<string[]> {
+  const own = processIdentity();
+  return (await groupsIn(parent)).flatMap((name) => {
+    const [, pid, start_time] = /^trial-(\d+)-(\d+)-/u.exec(name) ?? [];
+    if (own === null || pid === undefined || start_time === undefined) return [];
+    return isAlive({ ...own, pid: Number(pid), start_time }) ? [] : [join(parent, name)];
+  });
 }
 
 async function isWritable(directory: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Logger } from "pino";
 import { reapDead } from "./reap.ts";
+import { unrecordedLeftovers } from "./unrecorded.ts";
 
 const EVERY_MS = 60_000;
 
@@ -10,17 +11,28 @@ export interface Reaper {
 }
 
 /**
- * Removes the sandboxes of workers that were killed: all that are there before it resolves, since an activation must not run
- * beside its own ghost, then those that are found every minute. Does not keep the process alive. Throws when the first look
+ * Removes the sandboxes of workers that were killed, and what they left before or after one's record: all that is there before it
+ * resolves, since an activation must not run beside its own ghost, then what is found every minute. `sharedRoot`: what all root
+ * workers share; null for others. Does not keep the process alive. Throws when the first look
  * cannot be had; later faults are logged.
  */
-export async function startReaper(options: { stateDir: string; log: Logger; everyMs?: number }): Promise<Reaper> {
-  const { stateDir, log, everyMs = EVERY_MS } = options;
+export async function startReaper(options: {
+  stateDir: string;
+  sharedRoot: string | null;
+  log: Logger;
+  everyMs?: number;
+}): Promise<Reaper> {
+  const { stateDir, sharedRoot, log, everyMs = EVERY_MS } = options;
   async function reap(): Promise<void> {
     for (const { record, error } of await reapDead(stateDir)) {
       const facts = { sandbox: record.id, activation_id: record.owner.activation_id, attempt: record.owner.attempt };
       if (error === null) log.info(facts, "removed the sandbox of a worker that was killed");
       else log.error({ ...facts, cleanup_error: error }, "a sandbox of a worker that was killed could not be removed");
+    }
+    for await (const { kind, what, why, remove } of unrecordedLeftovers(stateDir, sharedRoot)) {
+      const error = await remove();
+      if (error === null) log.info({ kind, what, why }, "removed what a worker that was killed had left");
+      else log.warn({ kind, what, why, cleanup_error: error }, "what a worker that was killed had left stays for now");
     }
   }
   await reap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { Writable } from "node:stream";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import type { Leftover } from "../../src/host/leftover.ts";
 import { processIdentity, type ProcessIdentity } from "../../src/host/process.ts";
 import { createLogger } from "../../src/logging.ts";
 import { LiveSecrets } from "../../src/redact/index.ts";
+import { findCgroups } from "../../src/sandbox/find-cgroups.ts";
 import { sandboxLeftovers } from "../../src/sandbox/leftovers.ts";
 import { writeOwnerRecord } from "../../src/sandbox/owner-record.ts";
 import { startReaper } from "../../src/sandbox/reaper.ts";
@@ -15,6 +17,7 @@ import { tempDir } from "../support/temp-dir.ts";
 
 const own = processIdentity()!;
 const isRoot = process.getuid?.() === 0;
+const cgroups = await findCgroups();
 const WAIT = { timeout: 20_000, interval: 20 };
 
 /** A process of this boot that is dead. */
@@ -75,27 +78,72 @@ it("finds temporary files that a killed process never finished, when they are ol
 });
 
 it.runIf(isRoot)("finds uid locks and directories that root workers shared and nobody holds, and leaves those that are held", async () => {
+  const { root, dead, live } = leaveShared();
+  const found = await all(sandboxLeftovers(tempDir(), root));
+  expect(found.map(({ kind }) => kind)).toEqual(["sandbox_directory", "uid_lock", "temporary_file", "runtime_build"]);
+  expect(found[2]!.what).toContain(`/${dead}.`);
+  for (const { remove } of found) expect(await remove()).toBeNull();
+  expect(readdirSync(join(root, "sandboxes"))).toEqual([`box-${live}`]);
+  expect(readdirSync(join(root, "uids"))).toEqual([String(live), `${live}.${own.pid}.0a0b0c0d0e0f`]);
+  expect(readdirSync(join(root, "runtimes"))).toEqual(["codex-0.0.0-abc"]);
+});
+
+it.runIf(isRoot)(
+  "a worker that starts takes away what others were killed over before their record was written, or after it was lost",
+  async () => {
+    const { root, live } = leaveShared();
+    const log = createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr });
+    const reaper = await startReaper({ stateDir: tempDir(), sharedRoot: root, log });
+    await reaper.stop();
+    expect(readdirSync(join(root, "sandboxes"))).toEqual([`box-${live}`]);
+    expect(readdirSync(join(root, "uids"))).toEqual([String(live), `${live}.${own.pid}.0a0b0c0d0e0f`]);
+  },
+);
+
+it.runIf(cgroups !== null && isRoot)("the control group of a directory without a record goes with it", async () => {
+  const root = tempDir();
+  for (const name of ["sandboxes", "uids"]) mkdirSync(join(root, name));
+  const name = `box.${randomBytes(8).toString("hex")}`;
+  mkdirSync(join(root, "sandboxes", name));
+  chownSync(join(root, "sandboxes", name), 1_900_009_003, 1_900_009_003);
+  const group = cgroups!.group(name, { memory_mb: 64 });
+  await group.make();
+  expect(group.directories.filter(existsSync)).toHaveLength(group.directories.length);
+  for (const { remove } of await all(sandboxLeftovers(tempDir(), root))) expect(await remove()).toBeNull();
+  expect(group.directories.filter(existsSync)).toEqual([]);
+  expect(readdirSync(join(root, "sandboxes"))).toEqual([]);
+});
+
+it.runIf(cgroups !== null)("a worker that tries its control groups removes the trials of workers that were killed in theirs", async () => {
+  const killed = deadProcess();
+  const trials = [killed, own].map(({ pid, start_time }) =>
+    cgroups!.group(`trial-${pid}-${start_time}-0123456789abcdef`, { memory_mb: 64 }),
+  );
+  for (const trial of trials) await trial.make();
+  await findCgroups();
+  expect(trials.map(({ directories }) => directories.filter(existsSync).length)).toEqual([0, trials[1]!.directories.length]);
+  await trials[1]!.remove();
+});
+
+/** What all root workers share, with a lock and a directory of a dead worker's and of this process's, and halves of locks. */
+function leaveShared(): { root: string; dead: number; live: number } {
   const root = tempDir();
   for (const name of ["sandboxes", "uids", "runtimes"]) mkdirSync(join(root, name));
   const [dead, live] = [1_900_009_001, 1_900_009_002];
+  const killed = deadProcess();
   for (const [uid, owner] of [
-    [dead, deadProcess()],
+    [dead, killed],
     [live, own],
   ] as const) {
     writeFileSync(join(root, "uids", String(uid)), JSON.stringify(owner));
+    writeFileSync(join(root, "uids", `${uid}.${owner.pid}.0a0b0c0d0e0f`), JSON.stringify(owner));
     mkdirSync(join(root, "sandboxes", `box-${uid}`));
     chownSync(join(root, "sandboxes", `box-${uid}`), uid, uid);
   }
   mkdirSync(join(root, "runtimes", ".building.4194305.1.0a0b0c0d"));
   mkdirSync(join(root, "runtimes", "codex-0.0.0-abc"));
-
-  const found = await all(sandboxLeftovers(tempDir(), root));
-  expect(found.map(({ kind }) => kind)).toEqual(["sandbox_directory", "uid_lock", "runtime_build"]);
-  for (const { remove } of found) expect(await remove()).toBeNull();
-  expect(readdirSync(join(root, "sandboxes"))).toEqual([`box-${live}`]);
-  expect(readdirSync(join(root, "uids"))).toEqual([String(live)]);
-  expect(readdirSync(join(root, "runtimes"))).toEqual(["codex-0.0.0-abc"]);
-});
+  return { root, dead, live };
+}
 
 it("a worker's reaper removes what is there before it takes work, then what dies later, and outlives a fault", async () => {
   const stateDir = tempDir();
@@ -108,7 +156,7 @@ it("a worker's reaper removes what is there before it takes work, then what dies
   });
   const first = await leaveSandbox(stateDir, "first", deadProcess());
   const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
-  const reaper = await startReaper({ stateDir, log, everyMs: 30 });
+  const reaper = await startReaper({ stateDir, sharedRoot: null, log, everyMs: 30 });
   onTestFinished(() => reaper.stop());
   expect(existsSync(first)).toBe(false);
 
