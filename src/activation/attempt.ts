@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { EvidenceTarget } from "../artifacts/evidence.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { captureKey, type EpisodeId } from "../contract/identity.ts";
+import type { ActivationResult, WorkerInfo } from "../contract/result.ts";
 import { buildSecretSet, type SecretSet } from "../redact/index.ts";
 import type { Claim, ProgressEntry } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
@@ -31,15 +32,29 @@ export interface AttemptContext {
   answered: () => void;
 }
 
-/** Takes the attempt's number and settles everything that follows from it. The caller ends `forgetSecrets`. */
-export async function beginAttempt(claim: Claim, ports: RunPorts): Promise<{ context: AttemptContext; forgetSecrets: () => void }> {
-  const { activation, ledger } = claim;
-  const { attempt, charged } = await ledger.takeAttempt();
+/**
+ * Takes the attempt's number and settles everything that follows from it. The caller ends `forgetSecrets`. `ended`: somebody
+ * committed an end after the claim had looked for one, while this worker or Redis stood still; nothing may run any more.
+ */
+export async function beginAttempt(
+  claim: Claim,
+  ports: RunPorts,
+): Promise<{ ended: ActivationResult } | { ended: null; context: AttemptContext; forgetSecrets: () => void }> {
+  const { activation, generation, ledger } = claim;
+  const by: WorkerInfo = {
+    ...ports.worker,
+    codex_version: ports.codex.version,
+    sandbox_provider: activation.sandbox.provider ?? ports.defaultProvider,
+  };
+  const { attempt, charged } = await ledger.takeAttempt(by);
+  const standing = await ports.store.readCommit(activation.activation_id);
+  if (standing !== null && standing.generation >= generation) return { ended: standing };
   const started_at = new Date();
   const episode = { rollout_id: activation.episode_id.rollout_id, attempt };
   const modelKey = modelKeyOf(activation, ports);
   const secrets = buildSecretSet(secretsOf(activation, modelKey));
   return {
+    ended: null,
     context: {
       activation,
       attempt,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
-import type { ActivationResult, Attempt } from "../contract/result.ts";
+import type { ActivationResult, Attempt, WorkerInfo } from "../contract/result.ts";
+import type { UnsavedAttempt } from "./lost-attempt.ts";
 import type { Sign } from "./sign.ts";
 
 /** Why a running attempt is told to stop; the reason of its AbortSignal. */
@@ -31,8 +32,13 @@ export interface Claim {
 }
 
 export interface AttemptLedger {
-  /** The next attempt number (never reused) and how many charged attempts went before. Taken at the START of a physical run. */
-  takeAttempt(): Promise<{ attempt: number; charged: number }>;
+  /**
+   * The next attempt number (never reused) and how many charged attempts went before. Taken at the START of a physical run.
+   * `by` is for the record of this attempt, should nobody else be left to write it.
+   */
+  takeAttempt(by?: WorkerInfo): Promise<{ attempt: number; charged: number }>;
+  /** Attempts before the taken one that may have saved no attempt.json. */
+  unsavedBefore(): readonly UnsavedAttempt[];
   /** Read again right before commit. */
   cancelMark(): Promise<CancelMark | null>;
   /**

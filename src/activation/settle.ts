@@ -19,7 +19,12 @@ import { newCanary, type Canary } from "./canary.ts";
 import { cancelledOutcome, type Outcome } from "./classify.ts";
 import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
+import { withUnsaved } from "./lost-attempt.ts";
 import { isBackOff, signOf } from "./sign.ts";
+import { within } from "./within.ts";
+
+/** It answers in milliseconds; the breaker and the cancel mark are worth a short wait, not the result. */
+const REDIS_ANSWER_MS = 3_000;
 
 /** What an attempt leaves. Everything in it is redacted. */
 export interface AttemptReport {
@@ -52,7 +57,8 @@ export async function settle(claim: Claim, context: AttemptContext, left: Attemp
   if (mark === null && mayTryAgain(report.outcome, context, { charged })) return { kind: "retry", attempt };
   const final = mark === null ? report : { ...report, outcome: cancelledOutcome(mark) };
   // Also when the claim was lost meanwhile: finished work is not thrown away, and whoever commits second reads the first's.
-  const attempts = await ports.store.readAttempts(activation_id);
+  const saved = await ports.store.readAttempts(activation_id);
+  const attempts = withUnsaved(saved, claim.ledger.unsavedBefore(), context.episode.rollout_id, new Date());
   const ending = await canary.document("result.json", resultSchema, resultOf(claim, context, final, attempts));
   const { result } = await ports.store.commit(ending);
   return { kind: "ended", result };
@@ -67,7 +73,7 @@ async function withSearchedEvidence(report: AttemptReport, canary: Canary): Prom
 /** Whether the attempt counts: not when it met what had opened the run's breaker before. */
 async function counts({ ledger, activation }: Claim, { outcome, evidence }: AttemptReport, { log }: RunPorts): Promise<boolean> {
   try {
-    return (await ledger.tell(signOf(outcome, evidence?.model_answered ?? null))).charged;
+    return (await answerOf(ledger.tell(signOf(outcome, evidence?.model_answered ?? null)))).charged;
   } catch (error) {
     log.warn({ activation_id: activation.activation_id, err: error }, "the run's breaker could not be told of an attempt");
     return true;
@@ -77,11 +83,17 @@ async function counts({ ledger, activation }: Claim, { outcome, evidence }: Atte
 /** Redis may be away just now; finished work is committed all the same. */
 async function lastCancelMark({ ledger, activation }: Claim, { log }: RunPorts): Promise<CancelMark | null> {
   try {
-    return await ledger.cancelMark();
+    return await answerOf(ledger.cancelMark());
   } catch (error) {
     log.warn({ activation_id: activation.activation_id, err: error }, "the cancel mark could not be read before the commit");
     return null;
   }
+}
+
+/** Whatever Redis is asked for before a commit. It may be away, or stand still: finished work must be saved before this worker dies too. */
+async function answerOf<T>(asked: Promise<T>): Promise<T> {
+  if (!(await within(REDIS_ANSWER_MS, asked))) throw new Error(`Redis did not answer within ${REDIS_ANSWER_MS / 1_000} s`);
+  return asked;
 }
 
 function mayTryAgain(

@@ -19,6 +19,15 @@ export interface EvidenceTarget {
 
 export const EVIDENCE: ArtifactFacts = { kind: "evidence", source: null, quarantined: false };
 
+/** All that is kept as evidence. What an attempt of a killed worker left of it is worth naming. */
+const EVIDENCE_FILES = ["config.toml", "events.jsonl", "stderr.log", "transcript.jsonl"];
+
+/** The evidence that is in the store of an attempt, measured anew; of a killed worker's in parts. */
+export async function evidenceLeft(store: ArtifactStore, activationId: string, attempt: number): Promise<Artifact[]> {
+  const found = await Promise.all(EVIDENCE_FILES.map((path) => store.find(activationId, attempt, path, EVIDENCE)));
+  return found.filter((artifact) => artifact !== null);
+}
+
 const STDERR_HEAD_BYTES = 65_536;
 const TRANSCRIPT_BYTES = 67_108_864;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { pipeline, Transform, type Readable } from "node:stream";
+import { hasErrno } from "../errors.ts";
 
 /**
  * The same bytes, counted and hashed on their way. An error of the body is one of `bytes`, and when `bytes` is destroyed so
@@ -18,4 +19,16 @@ export function measured(body: Readable): { bytes: Readable; written: () => { by
   });
   pipeline(body, counter, () => {}); // whoever reads sees the error
   return { bytes: counter, written: () => ({ bytes: count, sha256: hash.digest("hex") }) };
+}
+
+/** Reads bytes only to measure them; null when there is no such file. */
+export async function measuredFile(body: Readable): Promise<{ bytes: number; sha256: string } | null> {
+  const { bytes, written } = measured(body);
+  try {
+    for await (const _ of bytes) void _;
+    return written();
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return null;
+    throw error;
+  }
 }

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { RollcallError } from "../errors.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn } from "./documents.ts";
 import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
-import { measured } from "./measured.ts";
+import { measured, measuredFile } from "./measured.ts";
 import type { S3Settings } from "./open-store.ts";
 import { makeS3Client, s3Error } from "./s3-client.ts";
 import type { S3Location } from "./s3-location.ts";
@@ -43,6 +43,12 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
     },
     open: (activationId, attempt, path) =>
       Readable.from(objects.download(artifactPath(activationId, attempt, path)), { objectMode: false }),
+    async find(activationId, attempt, path, facts) {
+      const place = artifactPath(activationId, attempt, path);
+      if (!(await objects.exists(place))) return null;
+      const there = await measuredFile(Readable.from(objects.download(place), { objectMode: false }));
+      return there === null ? null : { path, uri: objects.addressOf(place), ...facts, ...there };
+    },
     async withhold(activationId, attempt, path) {
       const withheld = withheldPath(path);
       const place = artifactPath(activationId, attempt, withheld);

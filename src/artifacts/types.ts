@@ -15,6 +15,8 @@ export interface ArtifactStore {
   put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
   /** The bytes of one artifact; errors (it is not there) come from the stream. */
   open(activationId: string, attempt: number, path: string): Readable;
+  /** What is there of one artifact, measured anew, e.g. after its worker was killed; null when nothing is. */
+  find(activationId: string, attempt: number, path: string, facts: ArtifactFacts): Promise<Artifact | null>;
   /** Moves one artifact out of the way of whoever publishes the attempt's directory; says where it is now. */
   withhold(activationId: string, attempt: number, path: string): Promise<Pick<Artifact, "path" | "uri">>;
   /** Writes attempt.json, durably; once per attempt. */

@@ -2,9 +2,11 @@
 import { answerTo } from "../queue/answers.ts";
 import { breakerState, type BreakerState } from "../queue/breaker.ts";
 import type { FoundActivation } from "../queue/find-activation.ts";
+import { refusingModels, type RefusingModel } from "../queue/model-limiter.ts";
 import { readProgress } from "../queue/progress.ts";
 import { runStatus, type RunStatus } from "../queue/run-status.ts";
-import { liveWorkers } from "../queue/worker-lease.ts";
+import { waitsFor, type WaitsFor } from "../queue/waits.ts";
+import { liveWorkers, workersAbsentMs } from "../queue/worker-lease.ts";
 import { workerLoads, type WorkerLoad } from "../queue/worker-loads.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
@@ -14,34 +16,57 @@ import type { Reply } from "./control-actions.ts";
 import type { Target } from "./control-target.ts";
 import type { Desk } from "./desk.ts";
 
+const WAITS: Record<WaitsFor, string> = {
+  model_server: "waits for the model server, which has as many sessions as it takes or asked for a pause",
+  able_worker: "waits for a worker that can run it",
+  next_attempt: "waits for its next attempt",
+};
+
 /** The answer of `rollcall status`. */
 export async function showStatus({ queues }: Desk, target: Target): Promise<Reply> {
   if (target.kind === "run") {
     const { run_id } = target;
-    const [status, workers, breaker] = await Promise.all([
+    const [status, workers, breaker, refusing_models, workers_absent_ms] = await Promise.all([
       runStatus(queues, run_id),
       workerLoads(queues, run_id),
       breakerState(queues, run_id),
+      refusingModels(queues),
+      workersAbsentMs(queues),
     ]);
-    return { data: { ...status, run_id, breaker, workers }, lines: runLines(run_id, status, workers, breaker), exitCode: EXIT.ok };
+    const facts: RunFacts = { status, workers, breaker, refusing_models, workers_absent_ms };
+    const { status: counts, ...others } = facts;
+    return { data: { ...counts, run_id, ...others }, lines: runLines(run_id, facts), exitCode: EXIT.ok };
   }
   const { found } = target;
   const worker = (await liveWorkers(queues)).find(({ worker_id }) => worker_id === found.worker_id) ?? null;
   const [last = null] = await readProgress(queues.redis, found.activation_id, 1);
+  const [waits_for = null] = found.state === "delayed" ? await waitsFor(queues, [found.job_id]) : [];
   return {
-    data: { ...found, worker, last },
-    lines: activationLines(found, worker, last),
+    data: { ...found, waits_for, worker, last },
+    lines: activationLines(found, waits_for, worker, last),
     exitCode: EXIT.ok,
   };
 }
 
-export function runLines(runId: string, status: RunStatus, workers: readonly WorkerLoad[], { open, openings }: BreakerState): string[] {
+export interface RunFacts {
+  status: RunStatus;
+  workers: readonly WorkerLoad[];
+  breaker: BreakerState;
+  refusing_models: readonly RefusingModel[];
+  /** null = one lives. */
+  workers_absent_ms: number | null;
+}
+
+/** For people. Pure. */
+export function runLines(runId: string, { status, workers, breaker, refusing_models, workers_absent_ms }: RunFacts): string[] {
+  const { open, openings } = breaker;
   const ended = Object.entries(status.ended);
   const total = ended.reduce((sum, [, count]) => sum + count, 0);
   const { running, waiting, parked, delayed } = status;
   const lines = [
     `run ${runId}: ${total} ended${total === 0 ? "" : ` (${ended.map(([name, count]) => `${count} ${name}`).join(", ")})`}, ` +
-      `${running} running, ${waiting} waiting, ${parked} parked, ${delayed} delayed`,
+      `${running} running, ${waiting} waiting, ${parked} parked${why(parkedBecause(status, breaker, parked))}, ` +
+      `${delayed} delayed${why(delayedBecause(status))}`,
   ];
   if (status.pause !== null) lines.push(`paused${pausedBy(status.pause)}`);
   const cause = openings.at(-1);
@@ -50,7 +75,12 @@ export function runLines(runId: string, status: RunStatus, workers: readonly Wor
     lines.push(`paused by its breaker since ${cause.opened_at}: ${cause.activations.length} failed alike (${cause.cause_code}); ${next}`);
   }
   if (status.limit !== null) lines.push(`limit: ${status.limit} at once`);
-  lines.push(workers.length === 0 ? "no worker lives" : `workers: ${workers.length}`);
+  if (status.not_after !== null) lines.push(`nothing of it starts after ${status.not_after}`);
+  for (const { server, since, for_ms, waiting: sessions } of refusing_models)
+    lines.push(`model server ${server}: refusing since ${since} (${duration(for_ms)}), none served meanwhile; ${sessions} sessions wait`);
+  const since = workers_absent_ms === null || workers_absent_ms < 1_000 ? "" : `, for ${duration(workers_absent_ms)} at least`;
+  const wait = waiting + parked + delayed === 0 ? "" : `; ${waiting + parked + delayed} wait: start one with \`rollcall worker\``;
+  lines.push(workers.length === 0 ? `no worker lives${since}${wait}` : `workers: ${workers.length}`);
   for (const { worker_id, host, pid, running: busy, lease_ends_in_ms, held_back } of workers) {
     const why = held_back === null ? "" : `; takes nothing: ${held_back}`;
     lines.push(
@@ -60,8 +90,32 @@ export function runLines(runId: string, status: RunStatus, workers: readonly Wor
   return lines.map(printable);
 }
 
+function why(reasons: readonly string[]): string {
+  return reasons.length === 0 ? "" : ` (${reasons.join(", ")})`;
+}
+
+/** The gate holds all of a run back for the same reason. */
+function parkedBecause({ paused, limit, not_after }: RunStatus, { open }: BreakerState, parked: number): string[] {
+  if (parked === 0) return [];
+  if (paused) return ["the run is paused"];
+  if (not_after !== null && Date.parse(not_after) < Date.now()) return ["it is after not_after"];
+  if (open !== null) return ["by its breaker"];
+  return limit === null ? ["about to go on"] : ["as many run as may"];
+}
+
+function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[] {
+  const { model_server, able_worker, next_attempt } = delayed_for;
+  const first = next_attempt === 1 ? "in" : "the first in";
+  return [
+    ...(model_server === 0 ? [] : [`${model_server} for the model server`]),
+    ...(able_worker === 0 ? [] : [`${able_worker} for a worker that can run it`]),
+    ...(next_attempt === 0 ? [] : [`${next_attempt} until the next attempt, ${first} ${duration(next_attempt_in_ms)}`]),
+  ];
+}
+
 function activationLines(
   found: FoundActivation,
+  waits: WaitsFor | null,
   worker: { host: string; pid: number } | null,
   last: { at: string; stage: string; note?: string } | null,
 ): string[] {
@@ -69,7 +123,7 @@ function activationLines(
   const held =
     worker_id === null ? "" : `, by ${worker_id}${worker === null ? " (its lease is gone)" : ` (process ${worker.pid} on ${worker.host})`}`;
   const lines = [
-    `${activation_id}: ${state}: ${answerTo("status", state).text}${status === null ? "" : `: ${status}`}${held}`,
+    `${activation_id}: ${state}: ${waits === null ? answerTo("status", state).text : WAITS[waits]}${status === null ? "" : `: ${status}`}${held}`,
     `  run ${run_id ?? "unknown"}, generation ${generation}, ${attempt === null ? "" : `attempt ${attempt}, `}${charged} charged`,
   ];
   if (due_at !== null) lines.push(`  looked at again at ${due_at} at the latest`);

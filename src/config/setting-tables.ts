@@ -152,6 +152,14 @@ export const queueSettings = z.strictObject({
     description:
       "A larger result is put into its results queue without its large parts, with the address and the sha256 of the whole in the artifact store (docs/results.md), in bytes of JSON.",
   }),
+  no_capable_worker_seconds: setting(seconds.default(600), {
+    description: "What no live worker could run for so long (Codex version, sandbox, key) fails, in seconds, and says what is missing.",
+  }),
+  no_worker_deadline_seconds: setting(seconds.optional(), {
+    description:
+      "What has waited so long while no worker lived fails (`no_worker`), in seconds. Off: a run that is left alone must survive a night without workers.",
+    defaultText: "off",
+  }),
 });
 
 export const floorsSettings = z.strictObject({

@@ -73,6 +73,7 @@ export const CAUSE_CODES = [
   "codex_version_mismatch",
   "secret_key_missing",
   "shutdown",
+  "no_worker",
   "lock_lost",
   "unknown",
 ] as const;

@@ -93,7 +93,7 @@ function isClaimed(state: ActivationState): boolean {
 }
 
 /** Takes a job out of the queue, which releases its parent. False when a worker has it, or it is not there. */
-async function removeWaiting(queues: Queues, jobId: string): Promise<boolean> {
+export async function removeWaiting(queues: Queues, jobId: string): Promise<boolean> {
   // Never one that is active: a lost claim comes back to a worker, which sees the mark. Nor one that has ended.
   const state = await queues.activations.getJobState(jobId);
   if (state === "active" || state === "completed" || state === "failed" || state === "unknown") return false;

@@ -4,7 +4,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationSchema, type SessionActivation } from "../contract/activation.ts";
 import type { Status } from "../contract/result.ts";
-import { chargedSoFar } from "./attempts.ts";
+import { exhaustedAt } from "./attempts.ts";
 import { readCancelMark } from "./cancel.ts";
 import { enterGate, leaveGate } from "./gate.ts";
 import type { ActivationJobData } from "./jobs.ts";
@@ -21,7 +21,7 @@ export type ClaimDecision =
   /** Lost workers used up its attempts. */
   | { kind: "exhausted"; charged: number }
   /** This worker cannot run it; another may. */
-  | { kind: "unable"; lacks: Need[] }
+  | { kind: "unable"; needs: Need[] }
   /** Its run is paused or full, or its model server (`server`) is. */
   | { kind: "parked"; server: string | null }
   /** It holds a slot of its run and of its model server. `nextAttempt`: at least this number. */
@@ -44,12 +44,12 @@ export async function decideClaim(
   if (committed !== null && committed.generation >= generation) return { kind: "ended", status: committed.status };
   if ((await readCancelMark(queues, jobId)) !== null) return { kind: "cancelled" };
 
-  const lacks = needsOf(sealed).filter((need) => !meets(facts, need));
-  if (lacks.length > 0) return { kind: "unable", lacks };
+  const needs = needsOf(sealed);
+  if (!needs.every((need) => meets(facts, need))) return { kind: "unable", needs };
 
   const activation = activationSchema.parse(openActivation(sealed, keys));
-  const { charged, lost } = await chargedSoFar(queues.redis, activation.activation_id);
-  if (lost && charged >= activation.max_attempts) return { kind: "exhausted", charged };
+  const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
+  if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   const server = modelServerOf(activation);

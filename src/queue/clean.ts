@@ -61,7 +61,8 @@ export async function dropJobs(queues: Queues, jobIds: readonly string[]): Promi
     for (const { activation_id } of parents) pipeline.hget(keys.ledger(activation_id), "generation");
   })) as (string | null)[];
   await inPipeline(queues.redis, (pipeline) => {
-    for (const [index, jobId] of jobIds.entries()) if (gone[index]) pipeline.unlink(keys.cancel(jobId), keys.unable(jobId));
+    for (const [index, jobId] of jobIds.entries())
+      if (gone[index]) pipeline.unlink(keys.cancel(jobId), keys.unable(jobId), keys.givenUp(jobId));
     for (const [index, { activation_id, generation, run_id }] of parents.entries()) {
       pipeline.srem(keys.pending(run_id), activationJobId(activation_id, generation));
       if (Number(generations[index] ?? generation) !== generation) continue;

@@ -7,7 +7,7 @@ import { RollcallError } from "../errors.ts";
 import { countFault } from "./attempts.ts";
 import { tellBreaker, type Teller } from "./breaker.ts";
 import type { ClaimDecision } from "./claim.ts";
-import { failure, sessionLost } from "./end-without-run.ts";
+import { attemptsLost, failure, sessionLost } from "./end-without-run.ts";
 import type { ChildEnd } from "./jobs.ts";
 import type { ClaimLedger } from "./ledger.ts";
 import { refusedByModel, type ModelSlot } from "./model-limiter.ts";
@@ -35,11 +35,8 @@ export async function afterClaim(queues: Queues, jobId: string, decision: NotSta
   if (decision.kind === "ended") return finish({ kind: "committed", status: decision.status });
   if (decision.kind === "cancelled") return finish({ kind: "cancelled" });
   if (decision.kind === "parked") return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked", server: decision.server };
-  if (decision.kind === "exhausted") {
-    const reason = `its worker was lost; attempts charged: ${decision.charged}`;
-    return finish({ kind: "failed", failure: sessionLost(reason) });
-  }
-  const given = await noCapableWorker(queues, jobId, decision.lacks);
+  if (decision.kind === "exhausted") return finish({ kind: "failed", failure: attemptsLost(decision.charged) });
+  const given = await noCapableWorker(queues, jobId, decision.needs);
   if (given !== null) return finish({ kind: "failed", failure: given });
   return { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" };
 }
@@ -52,12 +49,17 @@ export async function afterRun(
   ledger: ClaimLedger,
 ): Promise<Disposal> {
   if (end.kind === "retry") {
-    const charged = await ledger.close({ charge: end.attempt.charged });
+    const charged = await ledger.close({ charge: end.attempt.charged, saved: true });
     if (charged < activation.max_attempts) return { kind: "delay", ms: retryPauseMs(settings, charged, Math.random()), why: "retry" };
     return finish({ kind: "failed", failure: end.attempt.failure ?? sessionLost(`attempts charged: ${charged}`) });
   }
-  await ledger.close({ charge: false });
-  return end.kind === "ended" ? finish({ kind: "committed", status: end.result.status }) : stopped(end.reason);
+  const closed = ledger.close({ charge: false, saved: true });
+  if (end.kind === "ended") {
+    await closed.catch(() => undefined); // Redis is away: the end is committed, and BullMQ tells it as soon as it can
+    return finish({ kind: "committed", status: end.result.status });
+  }
+  await closed;
+  return stopped(end.reason);
 }
 
 /** What wakes together does not try together: up to a second, or as much again as a shorter wait. */
@@ -69,7 +71,7 @@ export async function afterBackOff(
   from: { jobId: string; model: ModelSlot; end: Extract<RunEnd, { kind: "back_off" }>; ledger: ClaimLedger; log: Logger },
 ): Promise<Disposal> {
   const { jobId, model, end, ledger, log } = from;
-  await ledger.close({ charge: false });
+  await ledger.close({ charge: false, saved: true });
   const { waitMs, limit, first } = await refusedByModel(queues, model, jobId, end.wait_ms);
   if (first)
     log.warn({ server: model.server, sessions: limit, wait_ms: waitMs }, "the model server is busy: fewer sessions at once, after a pause");
@@ -101,7 +103,7 @@ export async function afterFault(
 ): Promise<Disposal> {
   if (thrown instanceof RollcallError && thrown.code === "claim_lost") return { kind: "leave" };
   try {
-    await ledger?.close({ charge: false });
+    await ledger?.close({ charge: false, saved: false });
     if (stop !== null) return stopped(stop.kind);
     const { charged } = await tellBreaker(queues, names, FAULT);
     const faults = charged ? await countFault(queues.redis, names.activationId) : 0;

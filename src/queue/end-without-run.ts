@@ -2,7 +2,7 @@
 import type { CancelMark } from "../activation/ports.ts";
 import { captureKey } from "../contract/identity.ts";
 import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract/failure.ts";
-import { RESULT_SCHEMA, type ActivationResult, type Attempt } from "../contract/result.ts";
+import { RESULT_SCHEMA, type ActivationResult, type Artifact, type Attempt } from "../contract/result.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 
 /** How the activation's job was left, as its parent sees it. */
@@ -12,21 +12,29 @@ export interface ChildTrace {
   /** Why BullMQ failed it; it never threw on purpose. */
   failedReason: string | null;
   mark: CancelMark | null;
+  /** Why a sentinel took its job out of the queue. */
+  givenUp: Failure | null;
 }
 
 /** How an activation ends of which no result was committed. Total: every way in which a job can be left has an answer. */
-export function failureOf({ value, failedReason, mark }: ChildTrace): Failure {
+export function failureOf({ value, failedReason, mark, givenUp }: ChildTrace): Failure {
   if (value?.kind === "failed") return value.failure;
   if (value?.kind === "committed") {
     return failure("persistence_failed", "unknown", "its result was committed, but is not in this artifact store");
   }
   if (value?.kind === "cancelled" || mark !== null) return cancelled(mark);
   if (failedReason !== null) return sessionLost(`its worker was lost: ${failedReason}`);
+  if (givenUp !== null) return givenUp;
   return cancelled({ by: "unknown", at: "", reason: "its job was removed from the queue" });
 }
 
-/** The result of an activation that ended outside a run. `attempts` are those that were saved before. Pure. */
-export function resultWithoutRun(data: FinalJobData, attempts: readonly Attempt[], end: Failure, now: Date): ActivationResult {
+/** The result of an activation that ended outside a run, with what its last attempt left, if there was one. Pure. */
+export function resultWithoutRun(
+  data: FinalJobData,
+  { attempts, artifacts }: { attempts: readonly Attempt[]; artifacts: readonly Artifact[] },
+  end: Failure,
+  now: Date,
+): ActivationResult {
   const last = attempts.at(-1);
   const episode = { ...data.episode_id, attempt: last?.attempt ?? data.episode_id.attempt };
   const isCancelled = end.failure_kind === "cancelled";
@@ -44,10 +52,10 @@ export function resultWithoutRun(data: FinalJobData, attempts: readonly Attempt[
     failure: end,
     incomplete_cause: null,
     cause_class: isCancelled ? "cancelled" : "infrastructure",
-    evidence: null,
+    evidence: last?.evidence ?? null,
     observations: last?.observations ?? { source: "codex", records: [], gaps: [{ code: "harness_not_run" }] },
     attempts: [...attempts],
-    artifacts: [],
+    artifacts: [...artifacts],
     usage: null,
     timing: null,
     worker: last?.worker ?? null,
@@ -58,6 +66,10 @@ export function resultWithoutRun(data: FinalJobData, attempts: readonly Attempt[
 
 export function sessionLost(reason: string): Failure {
   return failure("session_lost", "session_lost", reason);
+}
+
+export function attemptsLost(charged: number): Failure {
+  return sessionLost(`its worker was lost; attempts charged: ${charged}`);
 }
 
 /** An end that this activation would come to again. `reason` must be free of secrets. */

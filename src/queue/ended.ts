@@ -28,7 +28,7 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
     pipeline.srem(keys.pending(run_id), jobId);
     pipeline.srem(keys.touched(run_id), jobId);
     pipeline.pexpire(keys.ledger(activation_id), 2 * queues.settings.keep_ended_ms);
-    pipeline.del(keys.unable(jobId));
+    pipeline.del(keys.unable(jobId), keys.givenUp(jobId));
   });
   if ((await queues.redis.scard(keys.pending(run_id))) > 0) return;
   await inPipeline(queues.redis, (pipeline) => {

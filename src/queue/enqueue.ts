@@ -7,8 +7,10 @@ import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
 import { activationFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
+import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { liveWorkers } from "./worker-lease.ts";
 
 /** Most activations in one transaction: Redis serves nobody else meanwhile. */
 const BATCH = 100;
@@ -19,6 +21,8 @@ export interface EnqueueAnswer {
   outcome: "added" | "joined" | "conflict" | "ended";
   /** Of a conflict: the fields that differ, when they can be told. */
   fields?: readonly string[];
+  /** Of one that was added: what no live worker has, e.g. "codex_version 9.9.9". Absent where one can run it, or none lives. */
+  no_worker_for?: string;
 }
 
 /**
@@ -59,9 +63,10 @@ async function enqueueBatch(
 ): Promise<EnqueueAnswer[]> {
   const enqueuedAt = new Date().toISOString();
   const candidates = batch.map((activation) => {
-    const flow = activationFlow(activation, sealActivation(activation, keys), { generation, enqueuedAt, settings: queues.settings });
+    const sealed = sealActivation(activation, keys);
+    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings });
     requireSize(flow, queues.settings.max_job_bytes);
-    return { activation, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
+    return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
   });
   const jobIds = candidates.map(({ jobId }) => jobId);
   const before = await standing(queues, jobIds);
@@ -69,17 +74,21 @@ async function enqueueBatch(
   await announce(queues, missing, generation);
   if (missing.length > 0) await queues.flows.addBulk(missing.map(({ flow }) => flow));
 
+  const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
   const after = missing.length > 0 ? await standing(queues, jobIds) : before;
   return Promise.all(
-    candidates.map(async ({ activation, digest, jobId }, index): Promise<EnqueueAnswer> => {
+    candidates.map(async ({ activation, sealed, digest, jobId }, index): Promise<EnqueueAnswer> => {
       const { activation_id } = activation;
       const { ended, digest: there } = after[index]!;
       if (there !== null && there !== digest) {
         const fields = await conflictingFields(queues, activation, keys, jobId, there);
         if (fields !== null) return { activation_id, outcome: "conflict", fields };
       }
-      if (!before[index]!.exists) return { activation_id, outcome: "added" };
+      if (!before[index]!.exists) {
+        const lacking = workers.length === 0 ? null : missingIn(workers, needsOf(sealed));
+        return { activation_id, outcome: "added", ...(lacking === null ? {} : { no_worker_for: needsText(lacking) }) };
+      }
       return { activation_id, outcome: ended ? "ended" : "joined" };
     }),
   );
@@ -149,13 +158,14 @@ function requireSize(flow: ReturnType<typeof activationFlow>, limit: number): vo
   const data = flow.children![0]!.data as ActivationJobData;
   const bytes = bytesOf(data);
   if (bytes <= limit) return;
-  throw new RollcallError(
-    "activation_too_large",
-    `${flow.data.activation_id} is ${bytes} bytes as JSON; at most ${limit} fit into the queue. Place large files by URL or artifact`,
-  );
-}
   const parts = Object.entries(data.activation).map(([name, value]) => ({ name, bytes: bytesOf(value) }));
   const largest = parts.sort((one, other) => other.bytes - one.bytes).slice(0, 3);
+  throw new RollcallError(
+    "activation_too_large",
+    `${flow.data.activation_id} is ${bytes} bytes as JSON (${largest.map((part) => `${part.name} ${part.bytes}`).join(", ")}); ` +
+      `at most ${limit} fit into the queue. Place large files by URL or artifact`,
+  );
+}
 
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? "", "utf8");

@@ -39,6 +39,11 @@ export interface FoundActivation {
 /** BullMQ keeps the time of a delayed job times this, plus a counter. */
 const DELAYED_FACTOR = 0x1000;
 
+/** When a delayed job is due, in ms since 1970, by its score. */
+export function dueOf(score: string): number {
+  return Math.floor(Number(score) / DELAYED_FACTOR);
+}
+
 /** The latest generation of each. One reply per id, in order. Meant for up to some hundred. */
 export async function findActivations(queues: Queues, activationIds: readonly string[]): Promise<FoundActivation[]> {
   if (activationIds.length === 0) return [];
@@ -107,7 +112,7 @@ export async function findJobs(queues: Queues, jobIds: readonly string[]): Promi
       attempt: claimed ? attempt : null,
       charged: Number(ledger[1] ?? 0),
       worker_id: claimed ? (first[3 * index + 1] as string | null) : null,
-      due_at: delayedUntil === null ? null : new Date(Math.floor(Number(delayedUntil) / DELAYED_FACTOR)).toISOString(),
+      due_at: delayedUntil === null ? null : new Date(dueOf(delayedUntil)).toISOString(),
       cancel: mark === null ? null : (JSON.parse(mark) as CancelMark),
     };
   });

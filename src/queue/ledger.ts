@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
 import type { AttemptLedger } from "../activation/ports.ts";
-import { closeAttempt, takeAttempt } from "./attempts.ts";
+import type { UnsavedAttempt } from "../activation/lost-attempt.ts";
+import { closeAttempt, takeAttempt, type AttemptEnd } from "./attempts.ts";
 import { tellBreaker, type Teller } from "./breaker.ts";
 import { readCancelMark } from "./cancel.ts";
 import { keys } from "./names.ts";
@@ -10,7 +11,7 @@ import type { Queues } from "./queues.ts";
 
 export interface ClaimLedger extends AttemptLedger {
   /** Notes how the attempt of this claim left, if one was taken. Answers all charged so far. */
-  close(options: { charge: boolean }): Promise<number>;
+  close(end: AttemptEnd): Promise<number>;
 }
 
 /** The ledger of one claim, whose lock holds `token`. `floor`: the least number its attempt may have. */
@@ -18,17 +19,20 @@ export function claimLedger(queues: Queues, names: Teller, { token, floor }: { t
   const { activationId, jobId, runId } = names;
   const claimId = randomUUID(); // BullMQ's token may come again with the next claim
   let taken: number | null = null;
+  let earlier: UnsavedAttempt[] = [];
   return {
-    async takeAttempt() {
-      const answer = await takeAttempt(queues.redis, { activationId, jobId, token, claimId }, floor);
+    async takeAttempt(by) {
+      const { unsaved, ...answer } = await takeAttempt(queues.redis, { activationId, jobId, token, claimId }, floor, by ?? null);
       taken = answer.attempt;
+      earlier = unsaved;
       await queues.redis.sadd(keys.touched(runId), jobId);
       return answer;
     },
+    unsavedBefore: () => earlier,
     cancelMark: () => readCancelMark(queues, jobId),
     tell: (sign) => tellBreaker(queues, names, sign),
     answered: () => void tellBreaker(queues, names, { kind: "answered" }).catch(() => undefined), // the end tells it too
     progress: progressPublisher(queues, activationId),
-    close: (options) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, activationId, taken, options)),
+    close: (end) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, activationId, taken, end)),
   };
 }

@@ -3,6 +3,7 @@ import { modelBaseUrl } from "../codex/config.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { keys } from "./names.ts";
 import { wakeParked } from "./parked.ts";
+import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
 import { LUA_NOW, runScript, script } from "./script.ts";
 
@@ -60,14 +61,19 @@ if first then
   if wait < 0 then wait = math.min(most, base * 2 ^ (strikes - 1)) end
 end
 held_until = math.max(held_until, now + math.max(0, wait))
+redis.call('HSETNX', hash, 'refusing', now)
 redis.call('HSET', hash, 'limit', limit or 1, 'since', math.max(held_until, now), 'held_until', held_until, 'epoch', epoch, 'strikes', strikes)
 redis.call('PEXPIRE', hash, keep)
 redis.call('ZREM', running, job)
+redis.call('ZADD', parked, 'NX', now, job)
+for i = 4, 5 do redis.call('SADD', KEYS[i], ARGV[9]) end
 return {math.ceil(held_until - now), limit or 1, first and 1 or 0}
 `);
 
 const SERVED = script(`
 if (redis.call('HGET', KEYS[1], 'epoch') or '0') == ARGV[1] then redis.call('HDEL', KEYS[1], 'strikes') end
+redis.call('HDEL', KEYS[1], 'refusing')
+redis.call('SREM', KEYS[2], ARGV[2])
 return 0
 `);
 
@@ -94,7 +100,7 @@ export async function forgetParkedAtModel(queues: Queues, server: string, jobId:
 /** Gives the place back. `served`: the server did its part, so its next pause is a short one again. */
 export async function leaveModel(queues: Queues, { server, epoch }: ModelSlot, jobId: string, options: { served: boolean }): Promise<void> {
   await queues.redis.zrem(keys.modelRunning(server), jobId);
-  if (options.served) await runScript(queues.redis, SERVED, [keys.model(server)], [epoch]);
+  if (options.served) await runScript(queues.redis, SERVED, [keys.model(server), keys.refusingServers], [epoch, server]);
   await wakeForModel(queues, server);
 }
 
@@ -109,7 +115,7 @@ export async function refusedByModel(
   waitMs: number | null,
 ): Promise<{ waitMs: number; limit: number; first: boolean }> {
   const { retry_base_ms, retry_max_ms, keep_ended_ms } = queues.settings;
-  const args = [jobId, epoch, waitMs ?? -1, retry_base_ms, retry_max_ms, keep_ended_ms];
+  const args = [jobId, epoch, waitMs ?? -1, retry_base_ms, retry_max_ms, keep_ended_ms, server];
   const [wait, limit, first] = (await run(queues, REFUSED, server, args)) as [number, number, number];
   return { waitMs: wait, limit, first: first === 1 };
 }
@@ -138,8 +144,37 @@ export async function modelState(queues: Queues, server: string): Promise<ModelS
   return { limit: limit < 0 ? null : limit, running, parked, held_ms };
 }
 
+/** A model server that has served no session since it began to refuse them. */
+export interface RefusingModel {
+  server: string;
+  /** ISO 8601, by the clock of Redis: of the first refusal. */
+  since: string;
+  for_ms: number;
+  /** Sessions that wait for it, of all runs. */
+  waiting: number;
+}
+
+/** A server that is busy refuses, and then serves: only one that has served nobody for a while is worth a word. */
+const REFUSING_TOLD_MS = 60_000;
+
+/** Those that sessions wait for and that have refused, and served nobody, for a minute; the longest first. */
+export async function refusingModels({ redis }: Queues): Promise<RefusingModel[]> {
+  const servers = await redis.smembers(keys.refusingServers);
+  if (servers.length === 0) return [];
+  const [seconds] = await redis.time();
+  const replies = await inPipeline(redis, (pipeline) => {
+    for (const server of servers) pipeline.hget(keys.model(server), "refusing").zcard(keys.modelParked(server));
+  });
+  const refusing = servers.flatMap((server, index) => {
+    const [since, waiting] = replies.slice(2 * index, 2 * index + 2) as [string | null, number];
+    if (since === null) return []; // long ago
+    return [{ server, since: new Date(Number(since)).toISOString(), for_ms: Number(seconds) * 1_000 - Number(since), waiting }];
+  });
+  return refusing.filter(({ for_ms, waiting }) => for_ms >= REFUSING_TOLD_MS && waiting > 0).sort((a, b) => a.since.localeCompare(b.since));
+}
+
 function run(queues: Queues, which: typeof ENTER, server: string, args: (string | number)[]): Promise<unknown> {
   const { model_max_concurrent, model_grow_ms } = queues.settings;
-  const names = [keys.model(server), keys.modelRunning(server), keys.modelParked(server), keys.parkedServers];
+  const names = [keys.model(server), keys.modelRunning(server), keys.modelParked(server), keys.parkedServers, keys.refusingServers];
   return runScript(queues.redis, which, names, [model_max_concurrent ?? "", model_grow_ms, ...args]);
 }

@@ -46,7 +46,9 @@ export const keys = {
   parkedRuns: `${PREFIX}:parked-runs`,
   /** Set of model servers that have parked jobs, by origin. */
   parkedServers: `${PREFIX}:parked-servers`,
-  /** Hash of one model server, by origin: limit, since, held_until, epoch, strikes. */
+  /** Set of model servers that refused sessions and have served none since, by origin. */
+  refusingServers: `${PREFIX}:refusing-servers`,
+  /** Hash of one model server, by origin: limit, since, held_until, epoch, strikes, refusing. */
   model: (server: string): string => `${PREFIX}:model:${server}`,
   /** Sorted set of jobs that may talk to it, by the end of their lease (Redis time, ms). */
   modelRunning: (server: string): string => `${PREFIX}:model-running:${server}`,
@@ -54,12 +56,18 @@ export const keys = {
   modelParked: (server: string): string => `${PREFIX}:model-parked:${server}`,
   /** Stream of ends. */
   ended: (runId: string): string => `${PREFIX}:ended:${runId}`,
-  /** Hash: next, open, claim, charged, faults, generation. */
+  /** Hash: next, open, claim, charged, faults, generation, begun:<attempt>, left:<attempt>. */
   ledger: (activationId: string): string => `${PREFIX}:ledger:${activationId}`,
   /** JSON of a cancel mark. */
   cancel: (jobId: string): string => `${PREFIX}:cancel:${jobId}`,
   /** Since when (ms) no worker could run it. */
   unable: (jobId: string): string => `${PREFIX}:unable:${jobId}`,
+  /** JSON of a failure: why a job was taken out of the queue without a worker. */
+  givenUp: (jobId: string): string => `${PREFIX}:given-up:${jobId}`,
+  /** Since when (ms) no worker has lived; only there while somebody looks. */
+  noWorker: `${PREFIX}:no-worker`,
+  /** One process at a time looks at what waits for workers. */
+  unservedLook: `${PREFIX}:unserved-look`,
   /** Stream of live progress. */
   progress: (activationId: string): string => `${PREFIX}:progress:${activationId}`,
   /** JSON of one worker's lease. */

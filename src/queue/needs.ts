@@ -46,13 +46,26 @@ export function meets(worker: WorkerFacts, need: Need): boolean {
   }
 }
 
+/** What is missing for a job with these needs, over all of these workers; null = one of them can run it. Pure. */
+export function missingIn(workers: readonly WorkerFacts[], needs: readonly Need[]): Need[] | null {
+  if (workers.some((worker) => needs.every((need) => meets(worker, need)))) return null;
+  const nobodys = needs.filter((need) => !workers.some((worker) => meets(worker, need)));
+  return nobodys.length > 0 ? nobodys : [...needs]; // each of them is there, but with no worker all of them
+}
+
+/** e.g. "codex_version 0.171.0, provider host". */
+export function needsText(needs: readonly Need[]): string {
+  return needs.map(({ kind, value }) => `${kind} ${value}`).join(", ");
+}
+
 /**
  * For a job that the asking worker cannot run: null = it waits on, because some live worker can or it has not waited
  * long; otherwise its end, which lists what was missing.
  */
-export async function noCapableWorker(queues: Queues, jobId: string, lacks: readonly Need[]): Promise<Failure | null> {
+export async function noCapableWorker(queues: Queues, jobId: string, needs: readonly Need[]): Promise<Failure | null> {
   const { redis, settings } = queues;
-  if ((await liveWorkers(queues)).some((worker) => lacks.every((need) => meets(worker, need)))) {
+  const missing = missingIn(await liveWorkers(queues), needs);
+  if (missing === null) {
     await redis.del(keys.unable(jobId));
     return null;
   }
@@ -61,9 +74,8 @@ export async function noCapableWorker(queues: Queues, jobId: string, lacks: read
   await redis.set(keys.unable(jobId), now, "PX", settings.keep_ended_ms, "NX");
   const waitedMs = now - Number((await redis.get(keys.unable(jobId))) ?? now);
   if (waitedMs < settings.no_capable_worker_ms) return null;
-  const missing = lacks.map(({ kind, value }) => `${kind} ${value}`).join(", ");
-  const reason = `no live worker could run it for ${Math.round(waitedMs / 1_000)} s; missing: ${missing}`;
-  return failure("agent_run_error", CAUSES[lacks[0]!.kind], reason);
+  const reason = `no live worker could run it for ${Math.round(waitedMs / 1_000)} s; missing: ${needsText(missing)}`;
+  return failure("agent_run_error", CAUSES[missing[0]!.kind], reason);
 }
 
 function textIn(holder: unknown, key: string): string | null {

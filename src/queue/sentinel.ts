@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DelayedError, Worker, type Job } from "bullmq";
 import type { Logger } from "pino";
+import { withUnsaved } from "../activation/lost-attempt.ts";
 import { withoutSecrets } from "../activation/seal.ts";
+import { evidenceLeft } from "../artifacts/evidence.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
-import type { ActivationResult, Status } from "../contract/result.ts";
+import type { ActivationResult, Artifact, Attempt, Status } from "../contract/result.ts";
 import { redisOptions } from "../redis/connect.ts";
+import { unsavedAttempts } from "./attempts.ts";
 import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
 import { announceEnd } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
+import { endIfExhausted, readGivenUp } from "./give-up.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
 import { publishEnd } from "./progress.ts";
 import type { Queues } from "./queues.ts";
+import { watchUnserved } from "./unserved.ts";
 import { requireSameStore } from "./worker-lease.ts";
 
 const CONCURRENCY = 8;
@@ -65,11 +70,13 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
   // Never runs anything: without a processor a worker can still look for lost claims.
   const watch = new Worker(ACTIVATIONS, null, { ...common, autorun: false });
   for (const worker of [final, watch]) worker.on("error", queues.onError);
-  watch.on("stalled", (jobId: string) => void removeIfCancelled(queues, jobId).catch(queues.onError));
+  watch.on("stalled", (jobId: string) => void endLost(queues, jobId).catch(queues.onError));
   await watch.startStalledCheckTimer();
+  const unserved = watchUnserved(queues, log);
 
   return {
     async close({ graceMs }) {
+      unserved.close();
       const idle = (): Promise<unknown> => Promise.allSettled(recording);
       await Promise.all([closeWorker(queues, final, { idle, graceMs }), watch.close(true)]);
     },
@@ -94,14 +101,33 @@ async function committedResult(queues: Queues, store: ArtifactStore, job: FinalJ
   const standing = await store.readCommit(activation_id);
   if (standing?.generation === generation) return standing;
   const failure = failureOf(await traceOf(queues, job, jobId));
-  const made = resultWithoutRun(job.data, await store.readAttempts(activation_id), failure, new Date());
+  const made = resultWithoutRun(job.data, await leftOf(queues, store, job.data), failure, new Date());
   return (await store.commit(made)).result;
+}
+
+/** All attempts, also those whose worker died before it could save a record, and what is in the store of the last one. */
+async function leftOf(
+  queues: Queues,
+  store: ArtifactStore,
+  { activation_id, episode_id }: FinalJobData,
+): Promise<{ attempts: Attempt[]; artifacts: Artifact[] }> {
+  const saved = await store.readAttempts(activation_id);
+  const attempts = withUnsaved(saved, await unsavedAttempts(queues.redis, activation_id), episode_id.rollout_id, new Date());
+  const last = attempts.at(-1);
+  return { attempts, artifacts: last === undefined ? [] : await evidenceLeft(store, activation_id, last.attempt) };
 }
 
 async function traceOf(queues: Queues, job: FinalJob, jobId: string): Promise<ChildTrace> {
   const values = Object.values(await job.getChildrenValues<ChildEnd>());
   const failures = Object.values(await job.getIgnoredChildrenFailures());
-  return { value: values[0] ?? null, failedReason: failures[0] ?? null, mark: await readCancelMark(queues, jobId) };
+  const [mark, givenUp] = await Promise.all([readCancelMark(queues, jobId), readGivenUp(queues, jobId)]);
+  return { value: values[0] ?? null, failedReason: failures[0] ?? null, mark, givenUp };
+}
+
+/** A claim was lost. Where a worker lives, it comes to the same ends when it claims the job; where none does, nobody else would. */
+async function endLost(queues: Queues, jobId: string): Promise<void> {
+  await removeIfCancelled(queues, jobId);
+  await endIfExhausted(queues, jobId);
 }
 
 /** Nobody opens them again; without them the job still tells whether another activation has the same content. */

@@ -34,6 +34,8 @@ export interface QueueSettings {
   unable_recheck_ms: number;
   /** So long no live worker could run it: it fails. */
   no_capable_worker_ms: number;
+  /** So long no worker has lived: what waits fails; null = it waits for ever. */
+  no_worker_deadline_ms: number | null;
   /** Internal faults of one activation before it fails. */
   max_faults: number;
 }
@@ -61,5 +63,6 @@ export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
   parked_recheck_ms: 10 * MINUTE,
   unable_recheck_ms: 15 * SECOND,
   no_capable_worker_ms: 10 * MINUTE,
+  no_worker_deadline_ms: null,
   max_faults: 3,
 };

@@ -21,10 +21,16 @@ export function makeEnqueuer(
   source: TaskSource,
   plan: WorkPlan,
   fleet: Fleet,
-  on: { badRow: (row: BadRow) => Promise<void>; endedBefore: (activationId: string) => Promise<boolean> },
+  on: {
+    badRow: (row: BadRow) => Promise<void>;
+    endedBefore: (activationId: string) => Promise<boolean>;
+    /** No live worker has what some activations need; told once for each kind of need. */
+    noWorkerFor: (needs: string) => void;
+  },
 ): Enqueuer {
   const rows = plannedOf(readTasks(source, "read"), plan, on.badRow);
   let left = plan.work.size;
+  const told = new Set<string>();
 
   async function send(batch: SessionActivation[]): Promise<void> {
     for (const again of [false, true]) {
@@ -36,6 +42,10 @@ export function makeEnqueuer(
   async function sendAll(batch: readonly SessionActivation[], again: boolean): Promise<void> {
     const answers = await fleet.enqueue(batch, { again });
     refuseConflicts(answers);
+    for (const { no_worker_for: needs } of answers) {
+      if (needs !== undefined && !told.has(needs)) on.noWorkerFor(needs);
+      if (needs !== undefined) told.add(needs);
+    }
     const ended = new Set(answers.filter(({ outcome }) => outcome === "ended").map(({ activation_id }) => activation_id));
     // Ended without us, and its result is gone from the store: only a new generation can give one.
     const gone: SessionActivation[] = [];

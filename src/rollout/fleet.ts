@@ -3,6 +3,7 @@ import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerState } from "../queue/breaker.ts";
+import type { RefusingModel } from "../queue/model-limiter.ts";
 import type { PauseMark } from "../queue/pause.ts";
 
 /** Everything that a batch needs of the queue, the workers and the store; what is behind it is not its concern. */
@@ -24,6 +25,10 @@ export interface Fleet {
   /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
   setBreaker(runId: string, mode: BreakerMode): Promise<void>;
   breaker(runId: string): Promise<BreakerState>;
+  /** How long no worker has lived, in ms; null = one lives. */
+  workersAbsentMs(): Promise<number | null>;
+  /** Model servers that refuse sessions, and have served none since. */
+  refusingModels(): Promise<RefusingModel[]>;
   /** Who paused the run; null when it is not paused. */
   pause(runId: string): Promise<PauseMark | null>;
   /** Starts workers in this process; nothing when it has none. */
@@ -39,4 +44,6 @@ export interface EnqueueAnswer {
   outcome: "added" | "joined" | "conflict" | "ended";
   /** Of a conflict: the fields that differ, when known. */
   fields?: readonly string[];
+  /** What no live worker has. */
+  no_worker_for?: string;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { RefusingModel } from "../queue/model-limiter.ts";
 import type { PauseMark } from "../queue/pause.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
 import { printable } from "./printable.ts";
@@ -20,6 +21,8 @@ export interface ProgressState {
   breaker: { cause_code: string; retry_in_ms: number | null } | null;
   /** Somebody paused the run. */
   pause: PauseMark | null;
+  /** A model server that has served nobody since it began to refuse sessions; of several the first. */
+  refusing: RefusingModel | null;
 }
 
 /** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
@@ -33,13 +36,18 @@ function pace(state: ProgressState, now: number): { perMinute: number | null; et
 /** e.g. "12/220 done, 1 failed, 4 running, 3.1/min, about 1 h 07 min left". Pure. */
 export function progressLine(state: ProgressState, now: number): string {
   const { perMinute, etaMs } = pace(state, now);
-  const { breaker, pause } = state;
+  const { breaker, pause, refusing } = state;
   if (pause !== null)
     return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${printable(pause.by)}`;
   if (breaker !== null) {
     const then =
       breaker.retry_in_ms === null ? "" : breaker.retry_in_ms === 0 ? ", one is tried" : `, next try in ${duration(breaker.retry_in_ms)}`;
     return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${breaker.cause_code}${then}`;
+  }
+  if (refusing !== null) {
+    const { server, since, waiting } = refusing;
+    const told = `model server ${printable(server)} refuses since ${since.slice(11, 16)} UTC, ${waiting} sessions wait`;
+    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, ${told}`;
   }
   const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
   return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${rate}`;
@@ -105,8 +113,8 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running, breaker, pause } = state;
-      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker, pause });
+      const { total, ended, failed, running, breaker, pause, refusing } = state;
+      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker, pause, refusing });
     },
   };
 }

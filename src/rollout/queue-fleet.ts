@@ -6,11 +6,12 @@ import { breakerState, setBreaker } from "../queue/breaker.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { enqueueActivations } from "../queue/enqueue.ts";
+import { refusingModels } from "../queue/model-limiter.ts";
 import { readPause } from "../queue/pause.ts";
 import { followProgress } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
 import { countRunning } from "../queue/run-status.ts";
-import { liveWorkers } from "../queue/worker-lease.ts";
+import { liveWorkers, workersAbsentMs } from "../queue/worker-lease.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** Workers of this process, started and stopped as one. */
@@ -62,6 +63,8 @@ export function queueFleet(parts: {
     running: (runId) => countRunning(queues, runId),
     setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
     breaker: (runId) => breakerState(queues, runId),
+    workersAbsentMs: () => workersAbsentMs(queues),
+    refusingModels: () => refusingModels(queues),
     pause: (runId) => readPause(queues, runId),
     async startWorkers() {
       if (parts.startWorkers === null) {

@@ -121,6 +121,10 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     });
     const enqueuer = makeEnqueuer(source, plan, fleet, {
       endedBefore: (id) => tally.takeFromStore(id),
+      noWorkerFor: (needs) =>
+        ports.reporter.say(
+          `no live worker has ${needs}: what needs it waits for one that has (queue.no_capable_worker_seconds), then fails`,
+        ),
       async badRow(row) {
         for (const result of refusedResults(row, {
           runId: source.runId,

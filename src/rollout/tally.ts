@@ -6,6 +6,7 @@ import { pausedBy } from "./paused.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ProgressState, Reporter } from "./progress.ts";
 import type { ResultsFiles } from "./results-files.ts";
+import { duration } from "./summary-table.ts";
 import { deferred } from "./waiting.ts";
 
 /** Takes results in as activations end, and tells how far the batch is. */
@@ -29,6 +30,9 @@ export interface Tally {
 }
 
 const TICK_MS = 1_000;
+
+/** Workers that are restarted are away for less. */
+const ABSENCE_TOLD_MS = 60_000;
 
 export function makeTally(options: {
   fleet: Fleet;
@@ -58,7 +62,10 @@ export function makeTally(options: {
     startedAt: options.startedAt,
     breaker: null,
     pause: null,
+    refusing: null,
   };
+  let toldOfAbsence = false;
+
   if (pending.size === 0) allTaken.resolve();
 
   async function record(result: ActivationResult): Promise<void> {
@@ -99,6 +106,11 @@ export function makeTally(options: {
     if (pause !== null && state.pause === null) reporter.say(`the run is paused${pausedBy(pause)}; \`rollcall resume\` lets it go on`);
     if (pause === null && state.pause !== null) reporter.say("the run goes on: it was resumed");
     state.pause = pause;
+    state.refusing = (await fleet.refusingModels())[0] ?? null;
+    const absentMs = await fleet.workersAbsentMs();
+    if (absentMs !== null && absentMs >= ABSENCE_TOLD_MS && !toldOfAbsence)
+      reporter.say(`no worker has lived for ${duration(absentMs)}: ${pending.size} tasks wait; start one with \`rollcall worker\``);
+    toldOfAbsence = absentMs !== null && absentMs >= ABSENCE_TOLD_MS;
     for (const change of changesOf(breaker)) reporter.breaker(change);
     reporter.progress(state);
     if (breaker.open?.retry_in_ms === null && state.running === 0) brokenOff.resolve();

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { runLines } from "../../src/cli/show-status.ts";
+import { runLines, type RunFacts } from "../../src/cli/show-status.ts";
+
+const FACTS: RunFacts = {
+  status: {
+    waiting: 3,
+    running: 1,
+    parked: 0,
+    delayed: 0,
+    delayed_for: { model_server: 0, able_worker: 0, next_attempt: 0 },
+    next_attempt_in_ms: null,
+    ended: { completed: 2 },
+    paused: false,
+    pause: null,
+    limit: null,
+    not_after: null,
+  },
+  workers: [],
+  breaker: { open: null, openings: [] },
+  refusing_models: [],
+  workers_absent_ms: null,
+};
 
 it("status says why a worker takes nothing", () => {
-  const status = { waiting: 3, running: 1, parked: 0, delayed: 0, ended: { completed: 2 }, paused: false, pause: null, limit: null };
   const worker = {
     worker_id: "w-1",
     host: "h",
@@ -18,7 +37,31 @@ it("status says why a worker takes nothing", () => {
     lease_ends_in_ms: 60_000,
     held_back: "disk: 1 MB left at /tmp, 1024 wanted",
   };
-  const lines = (held_back: string | null): string[] => runLines("run-1", status, [{ ...worker, held_back }], { open: null, openings: [] });
+  const lines = (held_back: string | null): string[] => runLines("run-1", { ...FACTS, workers: [{ ...worker, held_back }] });
   expect(lines(worker.held_back).at(-1)).toMatch(/^ {2}w-1: process 7 on h, 1 running, .*; takes nothing: disk: 1 MB left/);
   expect(lines(null).join("\n")).not.toContain("takes nothing");
+});
+
+it("status says what the parked and the delayed wait for, in numbers that add up", () => {
+  const delayed_for = { model_server: 4, able_worker: 1, next_attempt: 2 };
+  const status = { ...FACTS.status, parked: 5, delayed: 7, delayed_for, next_attempt_in_ms: 40_000 };
+  const first = (more: Partial<RunFacts["status"]>): string => runLines("run-1", { ...FACTS, status: { ...status, ...more } })[0]!;
+  expect(first({ paused: true })).toBe(
+    "run run-1: 2 ended (2 completed), 1 running, 3 waiting, 5 parked (the run is paused), " +
+      "7 delayed (4 for the model server, 1 for a worker that can run it, 2 until the next attempt, the first in 40.0 s)",
+  );
+  expect(first({ limit: 1 })).toContain("5 parked (as many run as may)");
+  expect(first({ not_after: "2020-01-01T00:00:00.000Z" })).toContain("5 parked (it is after not_after)");
+  expect(first({ delayed: 1, delayed_for: { model_server: 0, able_worker: 0, next_attempt: 1 } })).toContain(
+    "1 delayed (1 until the next attempt, in 40.0 s)",
+  );
+});
+
+it("status says since when no worker lives and a model server refuses, and how many wait", () => {
+  const refusing_models = [{ server: "http://m:1", since: "2027-01-15T08:31:00.000Z", for_ms: 3_600_000, waiting: 4 }];
+  const lines = runLines("run-1", { ...FACTS, refusing_models, workers_absent_ms: 90_000 }).join("\n");
+  expect(lines).toContain("no worker lives, for 1 min 30 s at least; 3 wait: start one with `rollcall worker`");
+  expect(lines).toContain(
+    "model server http://m:1: refusing since 2027-01-15T08:31:00.000Z (1 h 00 min), none served meanwhile; 4 sessions wait",
+  );
 });

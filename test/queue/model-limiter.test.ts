@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { cancelActivation } from "../../src/queue/cancel.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
-import { enterModel, leaveModel, modelState, refusedByModel } from "../../src/queue/model-limiter.ts";
+import { enterModel, leaveModel, modelState, refusedByModel, refusingModels } from "../../src/queue/model-limiter.ts";
+import { runStatus } from "../../src/queue/run-status.ts";
 import { attemptOf } from "../support/result-documents.ts";
 import { activationOf, completedOf, completes, runsUntilStopped, startRig, TEST_KEYS, type Rig, type Run } from "./rig.ts";
 
@@ -118,6 +119,38 @@ describe("the limiter of a model server", () => {
     }, WAIT);
     for (const id of ["act-a", "act-b"]) expect((await rig.ended(id)).status).toBe("completed");
     await vi.waitFor(async () => expect(await redis.exists("{rollcall}:parked-runs", "{rollcall}:parked-servers")).toBe(0), WAIT);
+  });
+
+  it("says since when a server refuses that has served nobody, and how many wait, until it serves again", async () => {
+    await begin();
+    await rig.sentinel();
+    let open = false;
+    await rig.worker(async (claim) => {
+      if (open) return completes(rig.store)(claim);
+      const { attempt } = await claim.ledger.takeAttempt();
+      const refused = attemptOf(attempt, { charged: false });
+      await rig.store.putAttempt(claim.activation.activation_id, refused);
+      return { kind: "back_off", attempt: refused, wait_ms: 500 };
+    });
+    await add(numbered(3));
+    await vi.waitFor(async () => {
+      const status = await runStatus(rig.queues, "run-1");
+      expect(status).toMatchObject({
+        waiting: 0,
+        running: 0,
+        delayed: 3,
+        delayed_for: { model_server: 3, able_worker: 0, next_attempt: 0 },
+      });
+    }, WAIT);
+    expect(await refusingModels(rig.queues)).toEqual([]); // no minute yet
+    const since = Date.now() - 3_600_000;
+    await rig.queues.redis.hset(`{rollcall}:model:${SERVER}`, "refusing", since);
+    await vi.waitFor(async () => {
+      expect(await refusingModels(rig.queues)).toMatchObject([{ server: SERVER, since: new Date(since).toISOString(), waiting: 3 }]);
+    }, WAIT);
+    open = true;
+    for (const id of numbered(3)) expect((await rig.ended(id)).status).toBe("completed");
+    await vi.waitFor(async () => expect(await rig.queues.redis.exists("{rollcall}:refusing-servers")).toBe(0), WAIT);
   });
 
   it("a session that waits for its server can be cancelled, and holds no other back", async () => {

@@ -175,13 +175,27 @@ describe("summarise", () => {
 });
 
 describe("progress", () => {
-  const state: ProgressState = { total: 220, ended: 30, failed: 2, running: 4, endedHere: 20, startedAt: 0, breaker: null, pause: null };
+  const state: ProgressState = {
+    total: 220,
+    ended: 30,
+    failed: 2,
+    running: 4,
+    endedHere: 20,
+    startedAt: 0,
+    breaker: null,
+    pause: null,
+    refusing: null,
+  };
 
   it("tells the rate of this start and the time left at that rate", () => {
     expect(progressLine(state, 600_000)).toBe("30/220 done, 2 failed, 4 running, 2.0/min, about 1 h 35 min left");
     expect(progressLine({ ...state, endedHere: 0 }, 600_000)).toBe("30/220 done, 2 failed, 4 running");
     const pause = { by: "anna\u001b", at: "", reason: "" };
     expect(progressLine({ ...state, pause }, 600_000)).toBe("30/220 done, 2 failed, 4 running, paused by anna\\u001b");
+    const refusing = { server: "http://model:1", since: "2027-01-15T08:31:12.000Z", for_ms: 600_000, waiting: 7 };
+    expect(progressLine({ ...state, refusing }, 600_000)).toBe(
+      "30/220 done, 2 failed, 4 running, model server http://model:1 refuses since 08:31 UTC, 7 sessions wait",
+    );
   });
 
   it("is a plain line now and then without a terminal, and a line that is redrawn on one", () => {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { CANARY_MESSAGE } from "../../src/activation/canary.ts";
+import type { UnsavedAttempt } from "../../src/activation/lost-attempt.ts";
 import { runActivation, type RunPorts } from "../../src/activation/run.ts";
 import type { CancelMark, ProgressEntry, RunEnd, StopReason } from "../../src/activation/ports.ts";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
@@ -51,6 +52,10 @@ export interface RunOptions {
   charged?: number;
   signal?: AbortSignal;
   cancelMark?: () => CancelMark | null;
+  /** What happens elsewhere while the attempt's number is taken. */
+  meanwhile?: () => Promise<unknown>;
+  /** Earlier attempts, as the ledger knows them. */
+  unsaved?: UnsavedAttempt[];
   onProgress?: (entry: ProgressEntry) => void;
 }
 
@@ -95,6 +100,8 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
       cancelMark = () => null,
       onProgress = () => undefined,
     } = options;
+      meanwhile = () => Promise.resolve(),
+      unsaved = [],
     const end = await runActivation(
       {
         activation: admission.activation,
@@ -102,7 +109,8 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
         enqueued_at: new Date().toISOString(),
         signal,
         ledger: {
-          takeAttempt: () => Promise.resolve({ attempt, charged }),
+          takeAttempt: () => meanwhile().then(() => ({ attempt, charged })),
+          unsavedBefore: () => unsaved,
           cancelMark: () => Promise.resolve(cancelMark()),
           tell: () => Promise.resolve({ charged: true }),
           answered: () => undefined,

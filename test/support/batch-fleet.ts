@@ -65,6 +65,8 @@ export function directFleet(
     running: () => Promise.resolve(0),
     setBreaker: () => Promise.resolve(),
     breaker: () => Promise.resolve({ openings: [], open: null } as BreakerState),
+    workersAbsentMs: () => Promise.resolve(null),
+    refusingModels: () => Promise.resolve([]),
     pause: () => Promise.resolve(null),
     startWorkers() {
       started = true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker process to be killed: node queue-worker.mjs <redis socket> <store root> <settings as JSON>.
-// Takes an attempt, prints "<activation id> <attempt>", and runs until it is stopped. Needs dist/.
+// Takes an attempt, writes an event, prints "<activation id> <attempt>", and runs until it is stopped. Needs dist/.
+import { PassThrough } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import { parseSecretKeys } from "../../dist/src/activation/secret-keys.js";
 import { openDirectoryStore } from "../../dist/src/artifacts/directory-store.js";
@@ -29,7 +31,15 @@ await startActivationWorker({
     held_back: null,
   },
   async run({ activation, signal, ledger }) {
-    const { attempt } = await ledger.takeAttempt();
+    const worker = { id: `child-${process.pid}`, host: "test", version: "0", codex_version: null, sandbox_provider: "host" };
+    const { activation_id } = activation;
+    const { attempt } = await ledger.takeAttempt(worker);
+    const events = new PassThrough();
+    store
+      .put(activation_id, attempt, "events.jsonl", events, { kind: "evidence", source: null, quarantined: false })
+      .catch(() => undefined);
+    events.write('[1,{"type":"turn.started"}]\n');
+    while ((await store.find(activation_id, attempt, "events.jsonl", {}))?.bytes !== 28) await delay(10);
     process.stdout.write(`${activation.activation_id} ${attempt}\n`);
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     return { kind: "handed_back", reason: signal.reason.kind };
