@@ -33,7 +33,9 @@ export interface RunPorts {
  * could be saved. Whatever happens, the sandbox is gone afterwards, or its owner record tells a reaper.
  */
 export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunEnd> {
-  const { context, forgetSecrets } = await beginAttempt(claim, ports);
+  const begun = await beginAttempt(claim, ports);
+  if (begun.ended !== null) return { kind: "ended", result: begun.ended };
+  const { context, forgetSecrets } = begun;
   const report = newReport(context, ports);
   try {
     context.progress({ stage: "starting" });
