@@ -8,8 +8,8 @@ import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { createOnly } from "../host/files.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn, type Documents } from "./documents.ts";
 import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
-import type { ArtifactStore } from "./types.ts";
 import { measuredFile } from "./measured.ts";
+import type { ArtifactStore } from "./types.ts";
 import { writeArtifact } from "./write-artifact.ts";
 
 /**
@@ -32,14 +32,14 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       return { path, uri: uriOf(place), source, kind, quarantined, ...written };
     },
     open: (activationId, attempt, path) => createReadStream(join(root, artifactPath(activationId, attempt, path))),
-    async withhold(activationId, attempt, path) {
-      const withheld = withheldPath(path);
-      const place = artifactPath(activationId, attempt, withheld);
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       const there = await measuredFile(createReadStream(join(root, place)));
       return there === null ? null : { path, uri: uriOf(place), ...facts, ...there };
     },
+    async withhold(activationId, attempt, path) {
+      const withheld = withheldPath(path);
+      const place = artifactPath(activationId, attempt, withheld);
       await mkdir(dirname(join(root, place)), { recursive: true, mode: 0o700 });
       await rename(join(root, artifactPath(activationId, attempt, path)), join(root, place));
       return { path: withheld, uri: uriOf(place) };

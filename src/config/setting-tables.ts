@@ -148,10 +148,6 @@ export const queueSettings = z.strictObject({
   stalled_interval_ms: setting(z.int().min(500).default(15_000), {
     description: "How often lost claims are looked for, in ms.",
   }),
-  max_result_bytes: setting(z.int().min(0).default(16_000), {
-    description:
-      "A larger result is put into its results queue without its large parts, with the address and the sha256 of the whole in the artifact store (docs/results.md), in bytes of JSON.",
-  }),
   no_capable_worker_seconds: setting(seconds.default(600), {
     description: "What no live worker could run for so long (Codex version, sandbox, key) fails, in seconds, and says what is missing.",
   }),
@@ -159,6 +155,10 @@ export const queueSettings = z.strictObject({
     description:
       "What has waited so long while no worker lived fails (`no_worker`), in seconds. Off: a run that is left alone must survive a night without workers.",
     defaultText: "off",
+  }),
+  max_result_bytes: setting(z.int().min(0).default(16_000), {
+    description:
+      "A larger result is put into its results queue without its large parts, with the address and the sha256 of the whole in the artifact store (docs/results.md), in bytes of JSON.",
   }),
 });
 

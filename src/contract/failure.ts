@@ -72,8 +72,8 @@ export const CAUSE_CODES = [
   "cancelled",
   "codex_version_mismatch",
   "secret_key_missing",
-  "shutdown",
   "no_worker",
+  "shutdown",
   "lock_lost",
   "unknown",
 ] as const;

@@ -99,9 +99,9 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
       charged = 0,
       cancelMark = () => null,
       onProgress = () => undefined,
-    } = options;
       meanwhile = () => Promise.resolve(),
       unsaved = [],
+    } = options;
     const end = await runActivation(
       {
         activation: admission.activation,
