@@ -79,13 +79,13 @@ function documentsIn(root: string): Documents {
       if ((await read(path)) === text) await rm(join(root, path), { force: true });
     },
     nameOf: (path) => join(root, path),
+    addressOf: (path) => pathToFileURL(join(root, path)).href,
   };
 }
 
 /** Relative to the store, because output directories get moved and published. */
 function uriOf(place: string): string {
   return `dir:${place.split("/").map(encodeURIComponent).join("/")}`;
-    addressOf: (path) => pathToFileURL(join(root, path)).href,
 }
 
 /** Reads the store's id, or gives a new store one. Always writes something, so that a full or read-only disk shows here. */

@@ -27,22 +27,22 @@ export interface ArtifactStore {
   commit(result: ActivationResult): Promise<{ committed: boolean; result: ActivationResult }>;
   /** The committed result of the current generation; null when there is none. */
   readCommit(activationId: string): Promise<ActivationResult | null>;
-  /** Before a new generation: keeps result.json as result.g<k>.json. Idempotent. */
-  setAside(activationId: string, generation: number): Promise<void>;
   /** The committed result of one generation as it lies in the store, byte for byte; null when there is none. */
   readCommitted(activationId: string, generation: number): Promise<CommittedBytes | null>;
+  /** Before a new generation: keeps result.json as result.g<k>.json. Idempotent. */
+  setAside(activationId: string, generation: number): Promise<void>;
   /** Ids of all activations that have a committed result. */
   listEnded(): AsyncIterable<string>;
 }
 
-export interface ArtifactFacts {
-  kind: Artifact["kind"];
 export interface CommittedBytes {
   text: string;
   /** `s3://` or `file://`, percent-encoded. */
   uri: string;
 }
 
+export interface ArtifactFacts {
+  kind: Artifact["kind"];
   /** Where it was inside the sandbox; null for evidence. */
   source: string | null;
   quarantined: boolean;
