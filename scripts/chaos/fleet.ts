@@ -17,6 +17,10 @@ export interface FleetParts {
   /** setpriv(1), so that nothing outlives this process; null = not found. */
   setpriv: string | null;
   onUnexpectedEnd: (end: { who: string; at: number; detail: string }) => void;
+  /** Pause before whoever ended by itself is started again, as an init system would. Default a second. */
+  againMs?: number;
+  /** So many may end by themselves; then it is given up. Default 10. */
+  mostEnds?: number;
 }
 
 /** A process of the run; `pid` is that of the program itself. */
@@ -30,6 +34,8 @@ export interface Member {
 }
 
 export interface Fleet {
+  /** Of all that were ever started. */
+  readonly pids: ReadonlySet<number>;
   /** Those that have not ended. */
   workers(): Member[];
   producer(): Member | null;
@@ -41,13 +47,14 @@ export interface Fleet {
 }
 
 const STOP_MS = 120_000;
-/** Whoever ends by itself is started again, as an init system would. */
 const AGAIN_MS = 1_000;
 const MOST_ENDS = 10;
 
 /** Starts the workers and the producer, and keeps as many running. The caller stops it. */
 export async function startFleet(parts: FleetParts): Promise<Fleet> {
+  const { againMs = AGAIN_MS, mostEnds = MOST_ENDS } = parts;
   await mkdir(parts.logs, { recursive: true });
+  const pids = new Set<number>();
   const workers = new Set<Member>();
   let producer: Member | null = null;
   let stopping = false;
@@ -67,6 +74,7 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
     ];
     const child: ChildProcess = spawn(words[0]!, words.slice(1), { stdio: ["ignore", log, log], env: parts.env });
     closeSync(log);
+    pids.add(child.pid!);
     const ended = once(child, "exit").then(([code, signal]) => (code === null ? String(signal) : `exit code ${String(code)}`));
     const member: Member = { name, pid: child.pid!, ended, expectedEnd: false, kill: (signal) => void child.kill(signal) };
     if (kind === "worker") workers.add(member);
@@ -83,14 +91,15 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
     if (kind === "producer" && (how === "exit code 0" || how === "exit code 1")) return finish();
     parts.onUnexpectedEnd({ who: member.name, at: Date.now(), detail: how });
     // It will not come up: the oracle is told of all that is lost.
-    if (++ends > MOST_ENDS) return finish();
-    setTimeout(() => stopping || start(kind), AGAIN_MS);
+    if (++ends > mostEnds) return finish();
+    setTimeout(() => stopping || start(kind), againMs);
   }
 
   for (let index = 0; index < parts.workers; index++) start("worker");
   start("producer");
 
   return {
+    pids,
     workers: () => [...workers].filter(({ expectedEnd }) => !expectedEnd),
     producer: () => producer,
     async replace(member, signal, afterMs) {

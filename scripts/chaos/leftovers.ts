@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { readHolder } from "../../src/host/lock-file.ts";
 import { isAlive } from "../../src/host/process.ts";
+import { DEFAULT_RUNTIME_ROOT } from "../../src/sandbox/bubblewrap.ts";
 import { SANDBOX_MARK, allPids, factsOf, readProc } from "../../src/sandbox/processes.ts";
 import type { OwnerRecord } from "../../src/sandbox/owner-record.ts";
 import type { RunFacts } from "./facts.ts";
@@ -19,13 +20,17 @@ export interface LeftoverParts {
   sandboxes: readonly OwnerRecord[];
   /** Processes that were there before. */
   before: ReadonlySet<number>;
+  /** Every process that the run started. */
+  pids: ReadonlySet<number>;
+  /** How long it may still take to go. Default 15 s. */
+  patienceMs?: number;
 }
 
 const PATIENCE_MS = 15_000;
 
 /** What is left of a run whose processes have all been told to end. Waits a little for what is just ending. */
 export async function findLeftovers(parts: LeftoverParts): Promise<RunFacts["left"]> {
-  const until = Date.now() + PATIENCE_MS;
+  const until = Date.now() + (parts.patienceMs ?? PATIENCE_MS);
   for (;;) {
     const left = await look(parts);
     if (Object.values(left).every((list) => list.length === 0) || Date.now() > until) return left;
@@ -33,7 +38,7 @@ export async function findLeftovers(parts: LeftoverParts): Promise<RunFacts["lef
   }
 }
 
-async function look({ root, records, temporary, sandboxes, before }: LeftoverParts): Promise<RunFacts["left"]> {
+async function look({ root, records, temporary, sandboxes, before, pids }: LeftoverParts): Promise<RunFacts["left"]> {
   return {
     processes: await processesOf(root, sandboxes, before),
     directories: sandboxes.map(({ directory }) => directory).filter((path) => existsSync(path)),
@@ -42,7 +47,7 @@ async function look({ root, records, temporary, sandboxes, before }: LeftoverPar
     mounts: readFileSync("/proc/self/mountinfo", "utf8")
       .split("\n")
       .filter((line) => line.includes(root) || sandboxes.some(({ directory }) => line.includes(directory))),
-    locks: await deadLocks(sandboxes),
+    locks: await locksOf(pids),
     cgroups: sandboxes.flatMap(({ cgroups = [] }) => cgroups).filter((path) => existsSync(path)),
     temporary: namesIn(temporary),
   };
@@ -76,11 +81,15 @@ function workingDirectory(pid: number): string {
   }
 }
 
-/** Lock files of the run's sandboxes whose holders are dead; a living holder has the uid for a sandbox of its own by now. */
-async function deadLocks(sandboxes: readonly OwnerRecord[]): Promise<string[]> {
+/** Locks on uids, and halves of them, that processes of the run took and left; whether a sandbox ever came of them or not. */
+async function locksOf(pids: ReadonlySet<number>): Promise<string[]> {
+  const directory = join(DEFAULT_RUNTIME_ROOT, "uids");
   const found: string[] = [];
-  for (const lock of new Set(sandboxes.flatMap(({ uid }) => (uid === null ? [] : [uid.lock])))) {
-    if (existsSync(lock) && !(await isHeld(lock))) found.push(lock);
+  for (const name of namesIn(directory)) {
+    const path = join(directory, name);
+    const holder = await readHolder(path);
+    if (holder !== null && pids.has(holder.pid) && !isAlive(holder)) found.push(path);
+    else if (pids.has(Number(/^\d+\.(\d+)\./.exec(name)?.[1]))) found.push(path);
   }
   return found;
 }

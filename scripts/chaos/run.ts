@@ -135,7 +135,7 @@ async function collect(parts: {
   if (parts.kept && disk.disk !== null) await cp(places.artifacts, `${places.artifacts}-kept`, { recursive: true });
   await disk.disk?.close();
   const sandboxes = watch.sandboxes.map(({ record }) => record);
-  return { ...collected, left: await findLeftovers({ ...places, sandboxes, before }) };
+  return { ...collected, left: await findLeftovers({ ...places, sandboxes, before, pids: fleet.pids }) };
 }
 
 async function deliveredTo(queues: Queues): Promise<string[] | null> {

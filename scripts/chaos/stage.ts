@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { startBrokenServer } from "../../examples/stand-ins/office-tools.ts";
 import { startTestRedis, type TestRedis } from "../../test/support/redis.ts";
 import { mountSmallDisk } from "./disk.ts";
 import type { Rig } from "./faults.ts";
-import { breakGuard, type GuardName } from "./guards.ts";
+import { breakGuard, copyProgram, type GuardName } from "./guards.ts";
 import { startChaosModel, type ChaosModel } from "./model.ts";
 import { startChaosOffice, type ChaosOffice } from "./office.ts";
 import { LOCK_MS } from "./schedule.ts";
@@ -104,10 +104,10 @@ function placesIn(root: string): Places {
 
 /** A copy of the built program without one guard. */
 async function programWithout(guard: GuardName, copy: string): Promise<string> {
-  await cp(DIST, join(copy, "dist"), { recursive: true });
-  for (const name of ["node_modules", "package.json"]) await symlink(join(DIST, "..", name), join(copy, name));
-  breakGuard(join(copy, "dist"), guard);
-  return join(copy, "dist");
+  await mkdir(copy);
+  const dist = await copyProgram(DIST, copy);
+  breakGuard(dist, guard);
+  return dist;
 }
 
 /** Short times, so that a claim is lost within a run of minutes. The disk that is filled is not the one that is watched. */
