@@ -2,7 +2,7 @@
 import { startupCause } from "../codex/startup.ts";
 import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { SessionFacts } from "../codex/session.ts";
-import type { CauseCode, Failure } from "../contract/failure.ts";
+import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract/failure.ts";
 import type { CauseClass, IncompleteCause, Status } from "../contract/result.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import type { CancelMark } from "./ports.ts";
@@ -24,8 +24,8 @@ export interface ClassifyInput {
   facts: SessionFacts;
   /** Of the tools that the activation requires, those that no call reached. */
   requiredToolsMissing: readonly string[];
-  /** A command of the model was running at the end, as far as anybody saw. */
-  commandRunning: boolean;
+  /** Commands of the model that ran at the end, as far as anybody saw; "" for one whose text is not known. */
+  runningCommands: readonly string[];
   verdict: Verdict;
   /** The verdict's error text, shown in the failure. */
   errorText: string;
@@ -53,11 +53,7 @@ export function classify(input: ClassifyInput): Outcome {
   const { exit, stopped, verdict, facts } = input;
   if (stopped?.kind === "cancelled") return cancelledOutcome(stopped.mark);
   if (stopped?.kind === "shutdown" || stopped?.kind === "lock_lost") return handedBackOutcome(stopped.kind);
-  if (!exit.started)
-    return failed(
-      failure("transport_local_resource", "sandbox_failed", { stage: "seed", status: 503, reason: exit.detail }),
-      "infrastructure",
-    );
+  if (!exit.started) return sandboxFailed(exit.detail);
   switch (verdict.kind) {
     case "completed":
       // Still completed, and gradable; that nothing was handed in is the agent's doing.
@@ -85,14 +81,24 @@ export function classify(input: ClassifyInput): Outcome {
 }
 
 /** Another attempt would meet the same: the configuration, the binary and the credentials are what they are. */
-const TERMINAL_STARTUP = new Set<CauseCode>(["config_invalid", "binary_missing", "mcp_server_auth"]);
+const TERMINAL_STARTUP = new Set<CauseCode>(["config_invalid", "mcp_server_auth"]);
+
+/** What is shown of the commands that ran when Codex was killed. */
+const MAX_COMMANDS = 3;
+const MAX_COMMAND_CHARACTERS = 300;
 
 /** Codex ended before any turn: no model was called, so this is never the agent's doing. */
 function startupFailure({ stderr, stderrTail, errorText, grantedServers }: ClassifyInput): Outcome {
   const { cause_code, server_names } = startupCause(stderr, grantedServers);
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
+  // The worker looked at it when it started: somebody took it away since, on this host.
+  if (cause_code === "binary_missing") return sandboxFailed(reason);
   const made = failure("agent_run_error", cause_code, { reason, terminal: TERMINAL_STARTUP.has(cause_code), server_names });
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
+}
+
+function sandboxFailed(reason: string): Outcome {
+  return failed(failure("transport_local_resource", "sandbox_failed", { stage: "seed", status: 503, reason }), "infrastructure");
 }
 
 /** A child's death alone leaves Codex going: that is no failure, and the sandbox's record tells it. */
@@ -117,20 +123,34 @@ function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: Classi
   const cause_class = classOfFailedTurn(verdict, input);
   // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
   const terminal = verdict.failureKind === "kill_shaped" && cause_class === "agent";
-  return failed(failure(verdict.failureKind, verdict.cause, { reason: input.errorText, terminal }), cause_class);
+  const during = verdict.cause === "killed_by_signal" || verdict.cause === "exit_code" ? whileRunning(input.runningCommands) : "";
+  const reason = `${input.errorText}${during}`.slice(-MAX_REASON_CHARACTERS);
+  return failed(failure(verdict.failureKind, verdict.cause, { reason, terminal }), cause_class);
+}
+
+/** " while this ran: ...": most likely the command that killed Codex; the whole one is in the conversation. */
+function whileRunning(commands: readonly string[]): string {
+  if (commands.length === 0) return "";
+  const shown = commands.slice(0, MAX_COMMANDS).map((command) => (command === "" ? "a command" : clipped(command)));
+  const more = commands.length > MAX_COMMANDS ? `, and ${commands.length - MAX_COMMANDS} more` : "";
+  return ` while this ran: ${shown.join("; ")}${more}`;
+}
+
+function clipped(command: string): string {
+  return command.length <= MAX_COMMAND_CHARACTERS ? command : `${command.slice(0, MAX_COMMAND_CHARACTERS)}...`;
 }
 
 /** Where no answer of the model was seen, whatever went wrong is not the agent's doing. */
 function classOfFailedTurn(
   { failureKind, cause }: Extract<Verdict, { kind: "failed" }>,
-  { facts, commandRunning }: ClassifyInput,
+  { facts, runningCommands }: ClassifyInput,
 ): CauseClass {
   if (failureKind.startsWith("provider_")) return "model_provider";
   const answered = facts.modelAnswered === true;
   // Before any answer a turn can fail only by what the model server said, or did not say.
   if (cause === "turn_failed" && !answered) return "model_provider";
   // Only a command of the model's own can have killed Codex for the agent.
-  if (failureKind === "kill_shaped") return answered && commandRunning ? "agent" : "infrastructure";
+  if (failureKind === "kill_shaped") return answered && runningCommands.length > 0 ? "agent" : "infrastructure";
   return answered ? "agent" : "infrastructure";
 }
 

@@ -46,12 +46,12 @@ const DRAIN_MS = 1_000;
 export async function runCodex(
   context: AttemptContext,
   sandbox: Sandbox,
-  launch: { command: CodexCommand; prompt: string; signal: AbortSignal },
+  launch: { command: CodexCommand; prompt: string; beginWithinMs: number; signal: AbortSignal },
 ): Promise<CodexEnd> {
-  const { command, prompt, signal } = launch;
+  const { command, prompt, beginWithinMs, signal } = launch;
   const { timeout_seconds, idle_seconds, session_close_timeout_seconds } = context.activation.codex;
   const started = context.clock();
-  const child = sandbox.exec(command.argv, { env: command.env, cwd: command.cwd });
+  const child = sandbox.exec(command.argv, { env: command.env, cwd: command.cwd, beginWithinMs });
 
   const session = new Session(context.capture_key);
   const tail = new StderrTail();

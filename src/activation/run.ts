@@ -22,6 +22,8 @@ export interface RunPorts {
   modelKeys: Readonly<Record<string, string | undefined>>;
   defaultKeyEnv: string;
   systemPrompt: string | undefined;
+  /** How long each step of making a sandbox may take: itself, placing files, bwrap's start. */
+  createSeconds: number;
   worker: { id: string; host: string; version: string };
   /** So that no log line of this process shows a secret of a running activation. */
   liveSecrets: LiveSecrets;
@@ -40,17 +42,18 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
   try {
     context.progress({ stage: "starting" });
     requireModelKey(context, ports);
-    const codex = codexFor(context, ports);
-    const sandbox = await openSandbox(context, codex, ports);
+    const codex = await codexFor(context, ports);
+    const sandbox = await openSandbox(context, codex, ports, claim.signal);
     report.opened(sandbox);
-    await placeFiles(context, sandbox);
+    await placeFiles(context, sandbox, ports, claim.signal);
     const command = launchCommand(context, sandbox, codex);
     const granted = await preflight(context, sandbox, { version: codex.version, command }, claim.signal);
     report.checked(granted);
     const plan = planSession(context, granted.grants, codex, ports.systemPrompt);
     report.planned(plan);
-    report.kept(await writeConfig(context, sandbox, plan));
-    const end = await runCodex(context, sandbox, { command, prompt: plan.prompt, signal: claim.signal });
+    report.kept(await writeConfig(context, sandbox, plan, { ports, stop: claim.signal }));
+    const launch = { command, prompt: plan.prompt, beginWithinMs: ports.createSeconds * 1_000, signal: claim.signal };
+    const end = await runCodex(context, sandbox, launch);
     await report.ended(end);
     context.progress({ stage: "collecting" });
     await report.collect();

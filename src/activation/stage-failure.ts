@@ -3,6 +3,7 @@ import type { CauseCode, Failure, FailureKind } from "../contract/failure.ts";
 import { MAX_REASON_CHARACTERS } from "../contract/failure.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { messageOf, RollcallError } from "../errors.ts";
+import { isDiskFull } from "../host/disk-full.ts";
 
 export interface StageFailureDetails {
   thrown?: unknown;
@@ -26,10 +27,10 @@ export class StageFailure extends Error {
 
 /** Whose doing the causes are, and whether the same activation would fail again. */
 const BEFORE_LAUNCH: Partial<Record<CauseCode, { kind: FailureKind; stage: Failure["stage"]; terminal: boolean; status: number }>> = {
+  disk_full: { kind: "transport_local_resource", stage: "agent", terminal: false, status: 503 },
   sandbox_failed: { kind: "transport_local_resource", stage: "seed", terminal: false, status: 503 },
   model_key_missing: { kind: "agent_request_failed", stage: "admission", terminal: true, status: 422 },
   config_invalid: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
-  binary_missing: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   mcp_server_auth: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   codex_version_mismatch: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
 };
@@ -59,6 +60,7 @@ export function stageFailure(cause: CauseCode, reason: string, details: StageFai
 /** Whatever a stage threw, as the failure of the attempt. Errors of ours say which cause they are by their code. */
 export function asStageFailure(thrown: unknown, fallback: CauseCode): StageFailure {
   if (thrown instanceof StageFailure) return thrown;
+  if (isDiskFull(thrown)) return stageFailure("disk_full", messageOf(thrown), { thrown });
   const cause = thrown instanceof RollcallError && thrown.code in BEFORE_LAUNCH ? (thrown.code as CauseCode) : fallback;
   return stageFailure(cause, messageOf(thrown), { thrown });
 }

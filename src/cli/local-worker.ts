@@ -36,6 +36,7 @@ export async function startLocalWorker(
     modelKeys: machine.modelKeys,
     defaultKeyEnv: settings.model.api_key_env,
     systemPrompt: settings.system_prompt,
+    createSeconds: settings.sandbox.create_seconds,
     worker,
     liveSecrets,
     log,

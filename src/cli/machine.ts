@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
-import { checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
+import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
@@ -40,6 +40,7 @@ export async function configuredCodex({ codex_bin, codex_version }: Settings): P
     version: codex_version ?? PACKAGED_CODEX_VERSION,
     ...(codex_bin === undefined ? {} : { codexBin: codex_bin }),
   });
+  const stamp = await binaryStamp(codex);
   await checkCodexVersion(codex);
-  return codex;
+  return { ...codex, stamp };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { access, readFile, realpath } from "node:fs/promises";
+import { access, readFile, realpath, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -28,6 +28,8 @@ export interface CodexBinary {
   tools: string | null;
   /** The bwrap of the package, a path of the host; null = none. */
   bwrap: string | null;
+  /** Which file it was when it was checked, see {@link binaryStamp}; absent: nobody looks whether it still is. */
+  stamp?: string;
 }
 
 /** Names of the platform packages and of their trees, as @openai/codex's own launcher has them. */
@@ -78,6 +80,12 @@ export async function checkCodexVersion(binary: CodexBinary): Promise<void> {
   }
   const version = /(\d+\.\d+\.\d+\S*)\s*$/.exec(stdout)?.[1];
   if (version !== binary.version) throw mismatch(`Codex at ${path} is`, version ?? "an unknown version", binary.version);
+}
+
+/** Tells a file from another that took its place. Throws what stat throws. */
+export async function binaryStamp({ hostDir, entry }: CodexBinary): Promise<string> {
+  const { dev, ino, size, mtimeMs } = await stat(join(hostDir, entry));
+  return [dev, ino, size, mtimeMs].join(":");
 }
 
 const INSTALL_OR_NAME = "Install it again, or name another executable with the codex_bin setting.";

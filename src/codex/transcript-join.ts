@@ -18,8 +18,8 @@ export interface JoinedSession {
   joinKeysKnown: boolean;
   /** When the context was compacted, in Unix seconds; null = the transcript does not tell. */
   compactions: (number | null)[] | null;
-  /** A command was running, as far as anybody saw, when the session ended. */
-  commandRunning: boolean;
+  /** The commands that ran, as far as anybody saw, when the session ended; "" for one whose text is not known. */
+  runningCommands: string[];
   /** Ids of calls of which neither side tells the end. */
   outcomesUnknown: string[];
   disagreements: Disagreement[];
@@ -73,8 +73,7 @@ export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts
     modelCalls: named,
     joinKeysKnown: named.length > 0 && isWhole && transcript.taskComplete && events.streamErrors === 0,
     compactions: isWhole || transcript.compactions.length > 0 ? transcript.compactions : null,
-    commandRunning:
-      facts.toolCalls.some(isRunningCommand) || transcript.calls.some((call) => call.name === "exec_command" && call.output === null),
+    runningCommands: runningCommands(facts, transcript.calls),
     outcomesUnknown: toolCalls.filter((record) => isUnknown(record, transcript)).map(({ tool_call_id }) => tool_call_id),
     disagreements: compareWithTranscript(events, transcript, matched),
     unparseableRecords: transcript.unparseableRecords,
@@ -87,7 +86,7 @@ function withoutTranscript(facts: SessionFacts): JoinedSession {
     modelCalls: [],
     joinKeysKnown: false,
     compactions: null,
-    commandRunning: facts.toolCalls.some(isRunningCommand),
+    runningCommands: runningCommands(facts, []),
     outcomesUnknown: facts.toolCalls.filter(({ status }) => status === "incomplete").map(({ tool_call_id }) => tool_call_id),
     disagreements: [],
     unparseableRecords: 0,
@@ -96,6 +95,28 @@ function withoutTranscript(facts: SessionFacts): JoinedSession {
 
 function isRunningCommand({ tool_name, server_name, status }: ToolCallRecord): boolean {
   return tool_name === "exec_command" && server_name === undefined && status === "incomplete";
+}
+
+/** Of the events, and those of which only the transcript tells. */
+function runningCommands(facts: SessionFacts, calls: readonly TranscriptCall[]): string[] {
+  const running = new Map<string, string>();
+  const texts = new Map(facts.items.flatMap((item) => (item.type === "function_call" ? [[item.call_id, item.arguments]] : [])));
+  for (const call of facts.toolCalls) {
+    if (isRunningCommand(call)) running.set(call.tool_call_id, commandText(texts.get(call.tool_call_id) ?? ""));
+  }
+  for (const { call_id, name, output, arguments: text } of calls) {
+    if (name === "exec_command" && output === null) running.set(call_id, running.get(call_id) || commandText(text));
+  }
+  return [...running.values()];
+}
+
+function commandText(argumentsJson: string): string {
+  try {
+    const { cmd } = JSON.parse(argumentsJson) as { cmd?: unknown };
+    return typeof cmd === "string" ? cmd : "";
+  } catch {
+    return ""; // the model wrote it
+  }
 }
 
 /** A plan's item ends with its turn, so its call's own answer tells. */

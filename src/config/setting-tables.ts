@@ -42,7 +42,7 @@ export const limiterSettings = z.strictObject({
 export const retrySettings = z.strictObject({
   base_seconds: setting(seconds.default(5), {
     description:
-      "Pause before another attempt: at random up to this, doubled per charged attempt; also of all sessions after a busy model server.",
+      "Pause before another attempt: at random between the half of this and the whole, doubled per charged attempt; also of all sessions after a busy model server.",
   }),
   max_seconds: setting(seconds.default(300), {
     description: "Longest such pause, in seconds. A model server that names a time is waited for, up to an hour.",
@@ -105,6 +105,10 @@ export const sandboxSettings = z.strictObject({
       "Processes and threads of one sandbox, where the worker may make control groups, or each sandbox has a user of its own (a root worker). Codex itself has up to 35.",
   }),
   disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
+  create_seconds: setting(seconds.max(3_600).default(60), {
+    description:
+      "How long each step of making a sandbox may take, in seconds: itself, placing files, bubblewrap's start. One that hangs fails the attempt (`sandbox_failed`).",
+  }),
 });
 
 export const outputsSettings = z.strictObject({

@@ -3,7 +3,9 @@ import type { Logger } from "pino";
 import type { RunEnd, StopReason } from "../activation/ports.ts";
 import type { Sign } from "../activation/sign.ts";
 import type { SessionActivation } from "../contract/activation.ts";
+import type { Failure } from "../contract/failure.ts";
 import { RollcallError } from "../errors.ts";
+import { isDiskFull } from "../host/disk-full.ts";
 import { countFault } from "./attempts.ts";
 import { tellBreaker, type Teller } from "./breaker.ts";
 import type { ClaimDecision } from "./claim.ts";
@@ -79,16 +81,9 @@ export async function afterBackOff(
 }
 
 /** A fault of ours, for the breaker: what is broken here may be broken for all. */
-const FAULT: Sign = {
-  kind: "bad",
-  cause: {
-    cause_class: "infrastructure",
-    failure_kind: "agent_run_error",
-    cause_code: "unknown",
-    answered: false,
-    reason: "an internal fault",
-  },
-};
+function signOfFault({ failure_kind, cause_code, failure_reason }: Failure): Sign {
+  return { kind: "bad", cause: { cause_class: "infrastructure", failure_kind, cause_code, answered: false, reason: failure_reason } };
+}
 
 /**
  * For whatever was thrown on the way: nothing is lost and nothing goes on for ever. Not charged: it says nothing about
@@ -105,28 +100,34 @@ export async function afterFault(
   try {
     await ledger?.close({ charge: false, saved: false });
     if (stop !== null) return stopped(stop.kind);
-    const { charged } = await tellBreaker(queues, names, FAULT);
-    const faults = charged ? await countFault(queues.redis, names.activationId) : 0;
-    const ms = retryPauseMs(queues.settings, faults, Math.random());
-    if (faults < queues.settings.max_faults) return { kind: "delay", ms, why: "fault" };
+    const isFull = isDiskFull(thrown);
     // Foreign messages may hold anything, so only ours are shown.
-    const what = thrown instanceof RollcallError ? thrown.message : "see the log of its worker";
-    return finish({ kind: "failed", failure: failure("agent_run_error", "unknown", `an internal fault, ${faults} times: ${what}`) });
+    const what = thrown instanceof RollcallError ? thrown.message : isFull ? "a disk of its worker is full" : "see the log of its worker";
+    const failed = (reason: string): Failure =>
+      isFull ? failure("transport_local_resource", "disk_full", reason) : failure("agent_run_error", "unknown", reason);
+    const { charged } = await tellBreaker(queues, names, signOfFault(failed(`an internal fault: ${what}`)));
+    const faults = charged ? await countFault(queues.redis, names.activationId) : 0;
+    const pause = retryPauseMs(queues.settings, faults, Math.random());
+    // By then a worker has seen how little room it has, and takes nothing until there is more.
+    const ms = isFull ? Math.max(pause, queues.settings.unable_recheck_ms) : pause;
+    if (faults < queues.settings.max_faults) return { kind: "delay", ms, why: "fault" };
+    return finish({ kind: "failed", failure: failed(`an internal fault, ${faults} times: ${what}`) });
   } catch {
     return { kind: "leave" }; // Redis is away
   }
 }
 
 /**
- * The pause before the next attempt: anything up to base * 2^(charged-1), so that what failed together does not come back
- * together. `random` in [0, 1). Pure.
+ * The pause before the next attempt: between half of base * 2^(charged-1) and the whole, so that what failed together does not
+ * come back together, nor before the worker that let go of it is through with it. `random` in [0, 1). Pure.
  */
 export function retryPauseMs(
   { retry_base_ms, retry_max_ms }: Pick<QueueSettings, "retry_base_ms" | "retry_max_ms">,
   charged: number,
   random: number,
 ): number {
-  return Math.round(random * Math.min(retry_max_ms, retry_base_ms * 2 ** Math.max(0, charged - 1)));
+  const most = Math.min(retry_max_ms, retry_base_ms * 2 ** Math.max(0, charged - 1));
+  return Math.round(most * (0.5 + random / 2));
 }
 
 function stopped(reason: StopReason["kind"]): Disposal {

@@ -33,6 +33,8 @@ export interface BubblewrapLaunch {
   joinGroup: (pid: number) => Promise<void>;
   /** Called with the host pid of the sandbox's pid 1, once there is one. */
   onStart: (pid: number) => void;
+  /** See {@link SandboxExec.beginWithinMs}; null = it may take for ever. */
+  beginWithinMs: number | null;
 }
 
 /** Runs one command in bubblewrap. Never throws: what goes wrong is a launch failure in `exited`. */
@@ -76,15 +78,22 @@ class RunningBubblewrap implements SandboxProcess {
   #ended = false;
   #terminating = false;
   #killed = false;
+  #beganTooLate: string | null = null;
+  /** Settles when even SIGKILL does not end it: a process that waits in the kernel for a disk dies only when that answers. */
+  readonly #unkillable: Promise<void>;
+  #giveUp: () => void = () => undefined;
 
   constructor(child: ChildProcess, pid: number, launch: BubblewrapLaunch) {
     this.#child = child;
     this.#closed = once(child, "close").catch(() => undefined);
+    this.#unkillable = new Promise((resolve) => (this.#giveUp = resolve));
     this.stdin = child.stdin as Writable;
     this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
     this.stdout = child.stdout as Readable;
     this.stderr = this.#keepHead(child.stderr as Readable);
     void this.#begin(pid, launch);
+    const { beginWithinMs } = launch;
+    if (beginWithinMs !== null) this.#timers.add(setTimeout(() => this.#requireBegun(beginWithinMs), beginWithinMs));
     this.exited = this.#run(this.#readStatus(launch.onStart).catch(() => undefined));
   }
 
@@ -100,6 +109,13 @@ class RunningBubblewrap implements SandboxProcess {
     send(this.#child, BWRAP_FDS.args, launch.options.map((option) => `${option}\0`).join(""));
     send(this.#child, BWRAP_FDS.passwd, PASSWD);
     send(this.#child, BWRAP_FDS.group, GROUP);
+  }
+
+  /** bwrap says when there is a pid 1; that mounts are made too shows in the command, which that one starts last. */
+  #requireBegun(ms: number): void {
+    if (this.#pid1 !== null && commandIn(this.#pid1.pid) !== null) return;
+    this.#beganTooLate = `bubblewrap did not begin the command within ${ms / 1000} s`;
+    this.#kill();
   }
 
   stop({ graceMs }: { graceMs: number }): void {
@@ -126,6 +142,7 @@ class RunningBubblewrap implements SandboxProcess {
    */
   #kill(): void {
     this.#killed = true;
+    this.#timers.add(setTimeout(this.#giveUp, NAMESPACE_END_MS));
     if (this.#pid1 === null) return void this.#timers.add(setTimeout(() => this.#child.kill("SIGKILL"), UNKNOWN_PID1_MS));
     if (isAlive(this.#pid1)) sendSignal(this.#pid1.pid, "SIGKILL");
     this.#child.kill("SIGKILL");
@@ -134,12 +151,14 @@ class RunningBubblewrap implements SandboxProcess {
   async #run(statusRead: Promise<void>): Promise<SandboxExit> {
     const outcome = await new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
       this.#child.once("exit", (code, signal) => resolve({ code, signal }));
+      void this.#unkillable.then(() => resolve({ code: null, signal: "SIGKILL" }));
     });
-    await statusRead;
+    await Promise.race([statusRead, this.#unkillable]);
     // bwrap ends at once when the command does; what the command left behind dies just after, with pid 1.
     if (this.#pid1 !== null) await waitUntilDead(this.#pid1, NAMESPACE_END_MS);
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
+    if (this.#beganTooLate !== null) return { started: false, detail: this.#beganTooLate };
     if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
     if (this.#pid1 !== null && this.#killed) return { started: true, code: null, signal: "SIGKILL" };
     if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal };

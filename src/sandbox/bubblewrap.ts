@@ -7,12 +7,13 @@ import { probeBubblewrap } from "./bubblewrap-probe.ts";
 import { processesInBubblewrap, startBubblewrap } from "./bubblewrap-process.ts";
 import { BWRAP_FDS, bubblewrapArguments, INSIDE, INSIDE_RUNTIME } from "./bubblewrap-profile.ts";
 import { killGroups, processesInGroups, type CgroupHost } from "./cgroup.ts";
+import { endEarlierAttempts } from "./end-earlier.ts";
 import { findCgroups } from "./find-cgroups.ts";
 import { OneSandbox } from "./one-sandbox.ts";
 import { recordsDir } from "./owner-record.ts";
 import { killUntilGone } from "./processes.ts";
 import { limitArguments } from "./resource-limits.ts";
-import { publishRuntime } from "./runtime-copy.ts";
+import { runtimePublisher } from "./runtime-copy.ts";
 import { prepareSharedRoot, type SharedRoot } from "./shared-root.ts";
 import { openSpace, sandboxFailed, type Space } from "./space.ts";
 import type { Sandbox, SandboxProvider, SandboxRuntime, SandboxSpec } from "./types.ts";
@@ -44,6 +45,8 @@ export interface BubblewrapHost {
   /** Null = the worker is not root: one uid for all, isolated by mount and pid namespaces only. */
   shared: SharedRoot | null;
   disableUserns: boolean;
+  /** Where sandboxes find this runtime on the host. */
+  publish: (runtime: SandboxRuntime) => Promise<string>;
   /** Null = memory and processors cannot be limited here, and usage is sampled. */
   cgroups: CgroupHost | null;
 }
@@ -62,14 +65,19 @@ export function createBubblewrapProvider(given: BubblewrapOptions): SandboxProvi
     });
     return host;
   };
-  const create = async (spec: SandboxSpec): Promise<Sandbox> => {
+  const create = async (spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox> => {
     try {
-      return await createSandbox(await prepare(), options, spec);
+      return await createSandbox(await unlessAborted(prepare(), signal), options, spec, signal);
     } catch (error) {
       throw sandboxFailed(spec.id, error);
     }
   };
-  return { name: "bubblewrap", create, probe: () => probeBubblewrap(prepare, create) };
+  return {
+    name: "bubblewrap",
+    create,
+    endEarlier: (owner) => endEarlierAttempts(options.stateDir, owner),
+    probe: () => probeBubblewrap(prepare, create),
+  };
 }
 
 async function prepareHost({ bwrapPath, runtimeRoot = DEFAULT_RUNTIME_ROOT }: BubblewrapOptions): Promise<BubblewrapHost> {
@@ -81,25 +89,32 @@ async function prepareHost({ bwrapPath, runtimeRoot = DEFAULT_RUNTIME_ROOT }: Bu
     throw new RollcallError("sandbox_failed", `${bwrapPath} (${binary.version}) is too old: it lacks ${missing.join(", ")}`);
   const shared = process.getuid?.() === 0 ? await prepareSharedRoot(runtimeRoot) : null;
   const command = shared === null ? resolve(bwrapPath) : await reachableBubblewrap(bwrapPath, shared.runtimes);
-  return { binary, command, shared, disableUserns: binary.options.has("--disable-userns"), cgroups: await findCgroups() };
+  const publish = shared === null ? ({ hostDir }: SandboxRuntime) => Promise.resolve(resolve(hostDir)) : runtimePublisher(shared.runtimes);
+  return { binary, command, shared, disableUserns: binary.options.has("--disable-userns"), publish, cgroups: await findCgroups() };
 }
 
-async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, spec: SandboxSpec): Promise<Sandbox> {
+async function createSandbox(
+  host: BubblewrapHost,
+  options: BubblewrapOptions,
+  spec: SandboxSpec,
+  signal: AbortSignal | undefined,
+): Promise<Sandbox> {
+  const runtime = await unlessAborted(runtimeBinds(spec.runtime, host.publish), signal); // nothing of the sandbox itself yet
   const { stateDir, uidRange = DEFAULT_UID_RANGE } = options;
   const parent = host.shared?.sandboxes ?? recordsDir(stateDir);
   if (host.shared === null) await mkdir(parent, { recursive: true, mode: 0o700 });
   const lease = host.shared === null ? null : await leaseUid(host.shared.uids, uidRange);
   const space = await openSpace({ stateDir, parent, provider: "bubblewrap", spec, lease, cgroups: host.cgroups });
   try {
+    signal?.throwIfAborted();
     const limits = limitArguments(spec.limits, lease !== null);
-    const runtime = await runtimeBinds(spec.runtime, host.shared);
     return new OneSandbox({
       id: spec.id,
       provider: "bubblewrap",
       space,
       inside: INSIDE,
       runtimeDir: INSIDE_RUNTIME,
-      launch: (argv, { env, cwd }, onStart) =>
+      launch: (argv, { env, cwd, beginWithinMs }, onStart) =>
         startBubblewrap({
           words: [...limits, `./${basename(host.command)}`, "--args", String(BWRAP_FDS.args), "--", ...argv],
           cwd: dirname(host.command), // so that bwrap's path is not among its words, which can be read inside
@@ -108,6 +123,7 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
           mark: space.mark,
           joinGroup: async (pid) => space.cgroup?.join(pid),
           onStart,
+          beginWithinMs: beginWithinMs ?? null,
         }),
       endStragglers: () => endStragglers(space),
     });
@@ -118,11 +134,28 @@ async function createSandbox(host: BubblewrapHost, options: BubblewrapOptions, s
 }
 
 /** Pairs of outside and inside path. */
-async function runtimeBinds(runtime: SandboxRuntime, shared: SharedRoot | null): Promise<[string, string][]> {
+async function runtimeBinds(runtime: SandboxRuntime, publish: BubblewrapHost["publish"]): Promise<[string, string][]> {
   if (runtime.only?.length === 0) return [];
-  const from = shared === null ? resolve(runtime.hostDir) : await publishRuntime(shared.runtimes, runtime);
+  const from = await publish(runtime);
   if (runtime.only === undefined) return [[from, INSIDE_RUNTIME]];
   return runtime.only.map((name) => [join(from, name), join(INSIDE_RUNTIME, name)]);
+}
+
+/** Rejects with the signal's reason as soon as it is aborted; `work` goes on by itself. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  work.catch(() => undefined);
+  signal.throwIfAborted();
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
 async function endStragglers({ owner, mark, directory, cgroup }: Space): Promise<string | null> {

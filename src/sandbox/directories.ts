@@ -2,12 +2,15 @@
 import { execFile } from "node:child_process";
 import { chown, lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { hasErrno, messageOf } from "../errors.ts";
 import type { SandboxPaths } from "./types.ts";
 
 const run = promisify(execFile);
 const TREE_TIMEOUT_MS = 10_000;
+/** After SIGKILL: one that waits for a disk in the kernel is left to it. */
+const KILLED_MS = 1_000;
 
 /** A uid and gid that files are given to; null keeps the worker's own. */
 export type FileOwner = { uid: number; gid: number } | null;
@@ -37,7 +40,7 @@ export async function makeSandboxDirectory(directory: string, owner: FileOwner):
  * not followed. chmod(1) and rm(1), because a hostile tree can be deeper than a path may be long.
  */
 export async function restoreAccess(directory: string, rights: "u+rX" | "u+rwX"): Promise<void> {
-  await run("/bin/chmod", ["-R", rights, "--", directory], { env: {}, timeout: TREE_TIMEOUT_MS });
+  await runOnTree("/bin/chmod", ["-R", rights, "--", directory]);
 }
 
 /**
@@ -47,10 +50,23 @@ export async function restoreAccess(directory: string, rights: "u+rX" | "u+rwX")
 export async function removeTree(directory: string): Promise<string | null> {
   try {
     if (process.getuid?.() !== 0) await restoreAccess(directory, "u+rwX").catch(() => undefined); // then rm says why
-    await run("/bin/rm", ["-rf", "--", directory], { env: {}, timeout: TREE_TIMEOUT_MS });
+    await runOnTree("/bin/rm", ["-rf", "--", directory]);
     await lstat(directory);
     return `${directory} is still there`;
   } catch (error) {
     return hasErrno(error, "ENOENT") ? null : `${directory} could not be removed: ${messageOf(error).slice(0, 500)}`;
+  }
+}
+
+async function runOnTree(file: string, args: readonly string[]): Promise<void> {
+  const patience = new AbortController();
+  const late = sleep(TREE_TIMEOUT_MS + KILLED_MS, undefined, { signal: patience.signal }).then(() => {
+    throw new Error(`${file} does not end`);
+  });
+  late.catch(() => undefined); // aborted
+  try {
+    await Promise.race([run(file, args, { env: {}, timeout: TREE_TIMEOUT_MS, killSignal: "SIGKILL" }), late]);
+  } finally {
+    patience.abort();
   }
 }

@@ -72,7 +72,12 @@ class RunningOnHost implements SandboxProcess {
  * only the process group is reached.
  */
 export async function endHostProcesses(mark: string, session: number | null): Promise<boolean> {
-  const find = (): number[] => [...markedProcesses(mark), ...(session === null ? [] : processesOfSession(session))];
+  let looksAt = session; // an empty session stays empty, and its number may become another's
+  const find = (): number[] => {
+    const members = looksAt === null ? [] : processesOfSession(looksAt);
+    if (members.length === 0) looksAt = null;
+    return [...markedProcesses(mark), ...members];
+  };
   if (process.platform === "linux") return killUntilGone(find, END_MS);
   if (session !== null) killGroup(session);
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
+import { endEarlierAttempts } from "./end-earlier.ts";
 import { endHostProcesses, startOnHost } from "./host-process.ts";
 import { OneSandbox } from "./one-sandbox.ts";
 import { recordsDir } from "./owner-record.ts";
@@ -15,7 +16,8 @@ import type { Sandbox, SandboxProvider, SandboxSpec } from "./types.ts";
 export function createHostProvider(options: { stateDir: string }): SandboxProvider {
   return {
     name: "host",
-    create: (spec) => createSandbox(resolve(options.stateDir), spec),
+    create: (spec, signal) => createSandbox(resolve(options.stateDir), spec, signal),
+    endEarlier: (owner) => endEarlierAttempts(resolve(options.stateDir), owner),
     probe: () =>
       Promise.resolve({
         ok: true,
@@ -26,11 +28,14 @@ export function createHostProvider(options: { stateDir: string }): SandboxProvid
   };
 }
 
-async function createSandbox(stateDir: string, spec: SandboxSpec): Promise<Sandbox> {
+async function createSandbox(stateDir: string, spec: SandboxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
   try {
+    signal?.throwIfAborted();
     const parent = recordsDir(stateDir);
     await mkdir(parent, { recursive: true, mode: 0o700 });
     const space = await openSpace({ stateDir, parent, provider: "host", spec, lease: null });
+    if (signal?.aborted === true) await space.close();
+    signal?.throwIfAborted();
     return new OneSandbox({
       id: spec.id,
       provider: "host",

@@ -10,6 +10,8 @@ import { UsageMeter } from "./usage-meter.ts";
 
 const DEFAULT_MODE = 0o600;
 const END_MS = 5000;
+/** More than all its steps take; only a call to the kernel that does not return takes longer. */
+const DESTROY_MS = 45_000;
 const NOTHING_RAN: SandboxUsage = { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, oom_killed: null, memory_limit_reached: null };
 
 export interface SandboxParts {
@@ -71,10 +73,17 @@ export class OneSandbox implements Sandbox {
   async destroy(): Promise<{ cleanup_error: string | null }> {
     if (this.#state === "closed") return { cleanup_error: null };
     this.#state = "closing";
-    this.#destroying ??= this.#destroy();
-    const cleanup_error = await this.#destroying;
-    this.#destroying = null; // what failed may be tried again
-    if (cleanup_error === null) this.#state = "closed";
+    this.#destroying ??= this.#destroy().then((cleanup_error) => {
+      this.#destroying = null; // what failed may be tried again
+      if (cleanup_error === null) this.#state = "closed";
+      return cleanup_error;
+    });
+    const patience = new AbortController();
+    const late = sleep(DESTROY_MS, `it was still being removed after ${DESTROY_MS / 1000} s`, { signal: patience.signal }).catch(
+      () => null,
+    );
+    const cleanup_error = await Promise.race([this.#destroying, late]);
+    patience.abort();
     return { cleanup_error };
   }
 

@@ -16,6 +16,20 @@ interface Entry {
 }
 
 /**
+ * {@link publishRuntime} for all sandboxes of one worker: who wants the same runtime at once waits for one copying, which goes
+ * on when nobody waits any more. So a slow disk is copied from once, and not given up and begun again by each sandbox.
+ */
+export function runtimePublisher(runtimes: string): (runtime: SandboxRuntime) => Promise<string> {
+  const running = new Map<string, Promise<string>>();
+  return (runtime) => {
+    const name = JSON.stringify(runtime);
+    const publishing = running.get(name) ?? publishRuntime(runtimes, runtime).finally(() => running.delete(name));
+    running.set(name, publishing);
+    return publishing;
+  };
+}
+
+/**
  * A read-only copy of the runtime that every uid may reach, `<runtimes>/<key>-<fingerprint>`, of hard links where the
  * file system allows it. Made once per host: complete from the first moment (rename), so two workers may make it at
  * once. The fingerprint (names, sizes, times) keeps a changed program from being taken for the old one.
@@ -25,7 +39,7 @@ export async function publishRuntime(runtimes: string, runtime: SandboxRuntime):
   for (const name of (runtime.only ?? (await readdir(runtime.hostDir))).toSorted()) await list(runtime.hostDir, name, entries);
   const fingerprint = createHash("sha256").update(JSON.stringify(entries)).digest("hex").slice(0, 16);
   const target = join(runtimes, `${runtime.key}-${fingerprint}`);
-  if (await exists(target)) return target;
+  if (await isWhole(target, entries)) return target;
 
   for (const path of await abandonedBuilds(runtimes)) await removeTree(path);
   const building = join(runtimes, buildingName());
@@ -33,12 +47,30 @@ export async function publishRuntime(runtimes: string, runtime: SandboxRuntime):
     await mkdir(building);
     await chmod(building, 0o755);
     for (const entry of entries) await copyEntry(runtime.hostDir, building, entry);
+    await replaceDamaged(runtimes, target, entries);
     await rename(building, target);
   } catch (error) {
     await rm(building, { recursive: true, force: true });
-    if (!(await exists(target))) throw error; // else another worker was faster
+    if (!(await isWhole(target, entries))) throw error; // else another worker was faster
   }
   return target;
+}
+
+/** Somebody may have removed files of it, or all. */
+async function isWhole(target: string, entries: readonly Entry[]): Promise<boolean> {
+  for (const { path, kind, size } of entries) {
+    const there = await lstat(join(target, path)).catch(() => null);
+    if (there === null || (kind === "file" && there.size !== size)) return false;
+  }
+  return exists(target);
+}
+
+/** Makes room for a whole copy. Sandboxes that use what is left of the damaged one lose that too. */
+async function replaceDamaged(runtimes: string, target: string, entries: readonly Entry[]): Promise<void> {
+  if (!(await exists(target)) || (await isWhole(target, entries))) return;
+  const aside = join(runtimes, buildingName());
+  await rename(target, aside);
+  await removeTree(aside);
 }
 
 async function list(root: string, path: string, entries: Entry[]): Promise<void> {

@@ -8,13 +8,16 @@ import type { ProcessIdentity } from "../host/process.ts";
  */
 export interface SandboxProvider {
   readonly name: SandboxProviderName;
+  /** Ends what runs on this host of an activation's earlier attempts. Only for the holder of its claim. Answers which sandboxes did not end. */
+  endEarlier(owner: SandboxSpec["owner"]): Promise<string[]>;
   /** Runs `true` in the real profile. Never throws: what is missing, and how to fix it, is in the report. */
   probe(): Promise<SandboxProbe>;
   /**
    * Makes the sandbox's directories and records its owner on disk BEFORE anything else, so that a reaper finds it.
-   * Throws RollcallError "sandbox_failed" and leaves nothing behind when it cannot.
+   * Throws RollcallError "sandbox_failed" and leaves nothing behind when it cannot. `signal` aborted: nobody waits for the
+   * sandbox any more; it gives up at its next step, and gives back what it had begun.
    */
-  create(spec: SandboxSpec): Promise<Sandbox>;
+  create(spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox>;
 }
 
 export type SandboxProviderName = "bubblewrap" | "host";
@@ -34,7 +37,13 @@ export interface SandboxProbe {
 export interface SandboxSpec {
   /** Unique, safe as a file name. */
   id: string;
-  owner: { activation_id: string; attempt: number; process: ProcessIdentity };
+  owner: {
+    activation_id: string;
+    attempt: number;
+    process: ProcessIdentity;
+    /** Where the activation's end is committed; with it the sandbox of a lost claim is found. Absent in records of earlier versions. */
+    store_id?: string;
+  };
   /** Directory tree with the program to run, mounted read-only; see {@link Sandbox.runtimeDir}. */
   runtime: SandboxRuntime;
   limits: SandboxLimits;
@@ -80,8 +89,9 @@ export interface Sandbox {
   exec(argv: readonly string[], options: SandboxExec): SandboxProcess;
   usage(): SandboxUsage;
   /**
-   * Ends every process, removes every directory, checks that both are gone. Idempotent and bounded (about 10 s); never
-   * throws: what could not be removed is in the answer, and the owner record then stays for a reaper.
+   * Ends every process, removes every directory, checks that both are gone. Idempotent and bounded (about 10 s, 45 s where the
+   * kernel or a disk hangs); never throws: what could not be removed is in the answer, and the owner record then stays for a
+   * reaper.
    */
   destroy(): Promise<{ cleanup_error: string | null }>;
 }
@@ -97,6 +107,8 @@ export interface SandboxExec {
   env: Readonly<Record<string, string>>;
   /** Inside path. */
   cwd: string;
+  /** A command that has not begun by then (a mount that hangs) is a failed launch; absent = it may take for ever. Host: it begins at once. */
+  beginWithinMs?: number;
 }
 
 export interface SandboxProcess {

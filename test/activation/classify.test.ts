@@ -20,7 +20,7 @@ interface Seen {
   exit?: SandboxExit;
   memory?: MemoryEnd;
   stopped?: Stopped;
-  commandRunning?: boolean;
+  commands?: readonly string[];
   missing?: string[];
   stderr?: string;
   stderrTail?: string;
@@ -28,7 +28,7 @@ interface Seen {
 
 /** What a session comes to of which this was seen. */
 function outcome(seen: Seen): Outcome {
-  const { facts: some = {}, exit = exited(0), stopped = null, commandRunning = false, missing = [], stderr = "" } = seen;
+  const { facts: some = {}, exit = exited(0), stopped = null, commands = [], missing = [], stderr = "" } = seen;
   const { memory = NOT_KILLED } = seen;
   const facts: SessionFacts = { ...new Session("key").facts(), turnStarted: true, ...some };
   const verdict = verdictOf(facts, sessionEnd(exit, stopped));
@@ -37,7 +37,7 @@ function outcome(seen: Seen): Outcome {
     memory,
     stopped,
     facts,
-    commandRunning,
+    runningCommands: commands,
     requiredToolsMissing: missing,
     verdict,
     errorText: "error" in verdict ? verdict.error : "",
@@ -98,7 +98,11 @@ describe("whose doing an end is, from what was measured", () => {
       { facts: { errors: ["Incomplete response returned, reason: max_output_tokens"], modelAnswered: null }, exit: exited(1) },
       "incomplete max_output_tokens limit",
     ],
-    ["a kill while a command ran", { facts: answered, exit: killed, commandRunning: true }, "failed killed_by_signal agent terminal"],
+    [
+      "a kill while a command ran",
+      { facts: answered, exit: killed, commands: ["pkill -f codex"] },
+      "failed killed_by_signal agent terminal",
+    ],
     ["a kill while the model was thinking", { facts: answered, exit: killed }, "failed killed_by_signal infrastructure retryable"],
     ["a kill before any answer", { facts: { modelAnswered: null }, exit: killed }, "failed killed_by_signal infrastructure retryable"],
     ["a kill at the sandbox's memory limit", { facts: answered, exit: killed, memory: atOwnLimit }, "failed out_of_memory agent terminal"],
@@ -114,7 +118,7 @@ describe("whose doing an end is, from what was measured", () => {
     ],
     [
       "a kill because the host ran short of memory, while a command ran",
-      { facts: answered, exit: killed, memory: byHost, commandRunning: true },
+      { facts: answered, exit: killed, memory: byHost, commands: ["pkill -f codex"] },
       "failed out_of_memory infrastructure retryable",
     ],
     [
@@ -177,6 +181,25 @@ const startup = (stderr: string, stderrTail = stderr): Outcome =>
 const serverFailed = (reason: string): string => `Error: thread/start: required MCP servers failed to initialize: office: ${reason}`;
 const HANDSHAKE = "handshaking with MCP server failed: ";
 
+describe("a Codex that was killed while commands ran", () => {
+  const reasonOf = (commands: string[], errors: string[] = []): string =>
+    outcome({ facts: { ...answered, errors }, exit: killed, commands }).failure?.failure_reason ?? "";
+
+  it("is told with them, whole when they are short [E11]", () => {
+    expect(reasonOf(["pkill -9 -f codex", ""])).toBe("Codex was killed by SIGKILL while this ran: pkill -9 -f codex; a command");
+    expect(reasonOf([])).toBe("Codex was killed by SIGKILL");
+  });
+
+  it("is told within the bounds of a reason, with the beginnings of the commands", () => {
+    const reason = reasonOf(
+      Array.from({ length: 9 }, (_, n) => `kill ${n} ${"x".repeat(5_000)}`),
+      ["e".repeat(2_000)],
+    );
+    expect(reason.length).toBe(2_000);
+    expect(reason).toMatch(/ while this ran: kill 0 x{293}\.\.\.; kill 1 x+\.\.\.; kill 2 x+\.\.\., and 6 more$/);
+  });
+});
+
 describe("a session that ended before any turn", () => {
   it.each<[string, string, string]>([
     ["a server that refuses the credentials", serverFailed(`${HANDSHAKE}Auth required`), "mcp_server_auth grant terminal office"],
@@ -187,13 +210,20 @@ describe("a session that ended before any turn", () => {
       "config_invalid infrastructure terminal office",
     ],
     ["a configuration that cannot be read", "Error loading config.toml: bad", "config_invalid infrastructure terminal "],
-    ["no Codex", "bwrap: execvp codex: No such file or directory", "binary_missing infrastructure terminal "],
     ["anything else", "Segmentation fault", "unknown infrastructure retryable "],
   ])("is told by its cause, and is retried only where that may help: %s [R20 R21]", (_name, stderr, expected) => {
     const { failure, cause_class } = startup(stderr);
     expect(failure).toMatchObject({ failure_kind: "agent_run_error", stage: "agent", status_code: 502, failure_reason: stderr });
     const retry = failure?.terminal === true ? "terminal" : "retryable";
     expect(`${failure?.cause_code} ${cause_class} ${retry} ${failure?.server_names.join()}`).toBe(expected);
+  });
+
+  it("is this host's failure when Codex was removed from it, to be tried again [E21]", () => {
+    const stderr = "bwrap: execvp codex: No such file or directory";
+    expect(startup(stderr)).toMatchObject({
+      cause_class: "infrastructure",
+      failure: { failure_kind: "transport_local_resource", cause_code: "sandbox_failed", terminal: false, status_code: 503, stage: "seed" },
+    });
   });
 
   it("is shown by the end of stderr, or by how Codex exited when it said nothing", () => {

@@ -85,6 +85,38 @@ describe("a model that means harm", () => {
     expect(own !== null && isAlive(own)).toBe(true);
   });
 
+  it("is told with the command by which it ended its own Codex, its secrets redacted [E10 E11]", async () => {
+    const port = new URL(model.url).port; // this process is the worker
+    const SECRET = "hostile-secret-4711";
+    const commands = {
+      pkill: "sleep 0.5; pkill -f codex; sleep 1",
+      parent: "sleep 0.5; kill -9 $PPID; sleep 1",
+      listed: `sleep 0.5; fuser -k ${port}/tcp; ps -eo pid= | awk '{print $1}' | xargs kill -9; sleep 1`,
+      secret: `sleep 0.5; echo ${SECRET}; pkill -9 -f codex; sleep 1`,
+    };
+    const office0 = {
+      transport: "streamable_http",
+      url: office.url,
+      headers: { "X-NeMo-Gym-Session-Token": office.mintToken("kills", null), "X-Spread": SECRET },
+    };
+    const grants = [{ type: "mcp", name: "office", required: true, connection: office0 }];
+    const ended = await Promise.all(
+      Object.entries(commands).map(async ([id, command]) => {
+        const steps = [step(shell(command)), step(say("done"))];
+        const { result } = await runner.outcome(activation(`ends-codex-${id}`, steps, { tool_grants: grants }));
+        return { id, result };
+      }),
+    );
+    for (const { id, result } of ended) {
+      expect(result).toMatchObject({ status: "failed", response: null, cause_class: "agent" });
+      expect(result?.failure).toMatchObject({ failure_kind: "kill_shaped", cause_code: "killed_by_signal", terminal: true });
+      const told = id === "secret" ? "sleep 0.5; echo [redacted]; pkill -9 -f codex" : commands[id as "pkill"].slice(0, 25);
+      expect(result?.failure?.failure_reason).toMatch(/Codex was killed by SIG(KILL|TERM) while this ran: /);
+      expect(result?.failure?.failure_reason).toContain(told);
+    }
+    expect(await fetch(`${model.url}/`).then(({ status }) => status)).toBeGreaterThan(0); // the worker's port answers
+  });
+
   it("sees neither the worker's environment, nor other activations, nor the host's home, and cannot write /proc/sys", async () => {
     const look = [
       "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'",

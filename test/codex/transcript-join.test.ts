@@ -67,11 +67,11 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
     const whole = recorded(version, "yielded");
     const lines = whole.stdout.split("\n").filter((line) => !(line.includes("item.completed") && line.includes("command_execution")));
     expect(lines.length).toBe(whole.stdout.split("\n").length - 1);
-    const { facts, outcomesUnknown, commandRunning } = await joined({ ...whole, stdout: lines.join("\n") });
+    const { facts, outcomesUnknown, runningCommands } = await joined({ ...whole, stdout: lines.join("\n") });
     expect(facts.toolCalls).toEqual([expect.objectContaining({ status: "completed", error_type: null, completed_at: expect.any(String) })]);
     expect(told(facts)).toContain('output "a\\nb\\n"');
     expect(facts.toolsCalled).toEqual({ exec_command: 1 });
-    expect({ outcomesUnknown, commandRunning }).toEqual({ outcomesUnknown: [], commandRunning: false });
+    expect({ outcomesUnknown, runningCommands }).toEqual({ outcomesUnknown: [], runningCommands: [] });
   });
 
   it("never complete a tool server's call from it: the model can write to the transcript", async () => {
@@ -83,10 +83,10 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
   });
 
   it("say of a killed session which call's end nobody knows, and that a command was running", async () => {
-    const { facts, outcomesUnknown, commandRunning, disagreements } = await joined(recorded(version, "hang"));
+    const { facts, outcomesUnknown, runningCommands, disagreements } = await joined(recorded(version, "hang"));
     expect(outcomesUnknown).toEqual([facts.toolCalls[0]?.tool_call_id]);
     expect(outcomesUnknown[0]).toMatch(/^call_/);
-    expect(commandRunning).toBe(true);
+    expect(runningCommands).toEqual([expect.stringContaining("sleep")]);
     expect(disagreements).toEqual([]);
   });
 
@@ -129,7 +129,7 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
       modelCalls: [],
       joinKeysKnown: false,
       compactions: null,
-      commandRunning: true,
+      runningCommands: [expect.any(String)],
       outcomesUnknown: [events.toolCalls[0]?.tool_call_id],
     });
   });

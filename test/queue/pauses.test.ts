@@ -7,11 +7,11 @@ import { activationOf } from "./rig.ts";
 
 describe("how long is waited", () => {
   it.each([
-    [1, 0.5, 2_500],
-    [2, 0.999, 9_990],
-    [3, 0, 0],
-    [40, 0.5, 150_000],
-  ])("after %s charged attempts it is anything up to the doubled base", (charged, random, ms) => {
+    [1, 0.5, 3_750],
+    [2, 0.999, 9_995],
+    [3, 0, 10_000],
+    [40, 0.5, 225_000],
+  ])("after %s charged attempts it is anything between the doubled base and its half", (charged, random, ms) => {
     expect(retryPauseMs({ retry_base_ms: 5_000, retry_max_ms: 300_000 }, charged, random)).toBe(ms);
   });
 

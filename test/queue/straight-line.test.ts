@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startModelServer } from "../../examples/stand-ins/model-server.ts";
@@ -10,6 +11,7 @@ import { breakerState } from "../../src/queue/breaker.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { modelState } from "../../src/queue/model-limiter.ts";
 import { runStatus } from "../../src/queue/run-status.ts";
+import { deferred } from "../../src/rollout/waiting.ts";
 import type { SandboxProvider } from "../../src/sandbox/types.ts";
 import { attemptRunner, codexVersions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
@@ -73,29 +75,46 @@ describe("an activation that fails", () => {
   });
 });
 
-it("220 tasks whose sandboxes cannot be started cost a few attempts: the run pauses, tells why, and goes on when it works [E7]", async () => {
-  let works = false;
-  const host: SandboxProvider = (await attemptRunner(`${dir}/host`, fake("reads-nothing"))).ports.providers["host"]!;
-  const provider: SandboxProvider = {
-    ...host,
-    create: (spec) => (works ? host.create(spec) : Promise.reject(new RollcallError("sandbox_failed", "no user namespaces are left"))),
-  };
-  await work(fake("reads-nothing"), 8, { providers: { host: provider } });
-  await add(numbered(220), { max_attempts: 1 });
-  await vi.waitFor(async () => expect((await breakerState(rig.queues, "run-1")).openings[0]?.trials).toBeGreaterThanOrEqual(1), WAIT);
-  const { openings } = await breakerState(rig.queues, "run-1");
-  expect(openings).toMatchObject([{ cause_code: "sandbox_failed", cause_class: "infrastructure", reason: "no user namespaces are left" }]);
-  expect(openings[0]!.untouched).toBeGreaterThan(200);
-  const five = { failed: 5 }; // those that opened it; what ran beside them and what tried since was not charged
-  await vi.waitFor(async () => expect((await runStatus(rig.queues, "run-1")).ended).toEqual(five), WAIT);
-  works = true;
-  await vi.waitFor(async () => {
-    const { ended } = await runStatus(rig.queues, "run-1");
-    expect(ended.completed).toBeGreaterThanOrEqual(15);
-    expect(ended).toMatchObject(five);
-  }, WAIT);
-  expect((await breakerState(rig.queues, "run-1")).openings).toMatchObject([{ closed_at: expect.any(String) as string }]);
-});
+it.each([
+  ["cannot be started", "fail", "no user namespaces are left"],
+  ["hang when they are started", "hang", "making the sandbox took longer than 0.3 s (setting sandbox.create_seconds)"],
+])(
+  "220 tasks whose sandboxes %s cost a few attempts: the run pauses, tells why, and goes on when it works [E7]",
+  async (_, how, reason) => {
+    let works = false;
+    const mended = deferred<undefined>();
+    const { ports, stateDir } = await attemptRunner(`${dir}/host-${how}`, fake("reads-nothing"));
+    const host: SandboxProvider = ports.providers["host"]!;
+    const late: string[] = [];
+    const broken: SandboxProvider["create"] = async (spec) => {
+      if (how === "fail") throw new RollcallError("sandbox_failed", "no user namespaces are left");
+      await mended.promise; // deaf to the signal, and answers at last
+      late.push(spec.id);
+      return host.create(spec);
+    };
+    const provider: SandboxProvider = { ...host, create: (spec, signal) => (works ? host.create(spec, signal) : broken(spec)) };
+    await work(fake("reads-nothing"), 8, { providers: { host: provider }, createSeconds: how === "hang" ? 0.3 : 60 });
+    await add(numbered(220), { max_attempts: 1 });
+    await vi.waitFor(async () => expect((await breakerState(rig.queues, "run-1")).openings[0]?.trials).toBeGreaterThanOrEqual(1), WAIT);
+    const { openings } = await breakerState(rig.queues, "run-1");
+    expect(openings).toMatchObject([{ cause_code: "sandbox_failed", cause_class: "infrastructure", reason }]);
+    expect(openings[0]!.untouched).toBeGreaterThan(200);
+    const five = { failed: 5 }; // those that opened it; what ran beside them and what tried since was not charged
+    await vi.waitFor(async () => expect((await runStatus(rig.queues, "run-1")).ended).toEqual(five), WAIT);
+    works = true;
+    mended.resolve(undefined);
+    await vi.waitFor(async () => {
+      const { ended } = await runStatus(rig.queues, "run-1");
+      expect(ended.completed).toBeGreaterThanOrEqual(15);
+      expect(ended).toMatchObject(five);
+    }, WAIT);
+    expect((await breakerState(rig.queues, "run-1")).openings).toMatchObject([{ closed_at: expect.any(String) as string }]);
+    expect(late.length > 0).toBe(how === "hang");
+    const left = async (): Promise<string[]> =>
+      (await readdir(`${stateDir}/sandboxes`)).filter((name) => late.includes(name.split(".")[0]!));
+    await vi.waitFor(async () => expect(await left()).toEqual([]), WAIT);
+  },
+);
 
 it("a model server that answers 429 for a while costs nobody an attempt, with the real Codex [E16]", async () => {
   let busy = 5;

@@ -54,6 +54,8 @@ export interface RunOptions {
   cancelMark?: () => CancelMark | null;
   /** What happens elsewhere while the attempt's number is taken. */
   meanwhile?: () => Promise<unknown>;
+  /** Whether another attempt has begun when this one ends. */
+  isOvertaken?: () => Promise<boolean>;
   /** Earlier attempts, as the ledger knows them. */
   unsaved?: UnsavedAttempt[];
   onProgress?: (entry: ProgressEntry) => void;
@@ -81,6 +83,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     modelKeys: { OPENAI_API_KEY: TEST_KEY },
     defaultKeyEnv: "OPENAI_API_KEY",
     systemPrompt: undefined,
+    createSeconds: 60,
     worker: { id: "test-worker", host: "test-host", version: "0.0.0" },
     liveSecrets,
     log: createLogger({ level: "info", secrets: liveSecrets, destination }),
@@ -101,6 +104,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
       onProgress = () => undefined,
       meanwhile = () => Promise.resolve(),
       unsaved = [],
+      isOvertaken = () => Promise.resolve(false),
     } = options;
     const end = await runActivation(
       {
@@ -111,6 +115,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
         ledger: {
           takeAttempt: () => meanwhile().then(() => ({ attempt, charged })),
           unsavedBefore: () => unsaved,
+          isOvertaken,
           cancelMark: () => Promise.resolve(cancelMark()),
           tell: () => Promise.resolve({ charged: true }),
           answered: () => undefined,

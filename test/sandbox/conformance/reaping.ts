@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { copyFile, cp, readdir } from "node:fs/promises";
+import { copyFile, cp, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { listOwnerRecords } from "../../../src/sandbox/owner-record.ts";
+import { isAlive, processIdentity } from "../../../src/host/process.ts";
+import { listOwnerRecords, writeOwnerRecord } from "../../../src/sandbox/owner-record.ts";
 import { reapDead } from "../../../src/sandbox/reap.ts";
 import { Context, processesNaming, start, uniqueSeconds, until, type Check, type Setting } from "./setting.ts";
 
@@ -67,6 +68,33 @@ export const reapingChecks: Check[] = [
       assert.equal(existsSync(living.outside.workdir), true);
       alive.stop({ graceMs: 5000 });
       assert.deepEqual(await alive.exited, { started: true, code: null, signal: "SIGTERM" });
+    },
+  },
+  {
+    title: "a record whose owner's pid was given to another process, or is of an earlier boot, is reaped; that process lives [E10 E19]",
+    run: async ({ setting: { stateDir } }) => {
+      // A session and group of its own, as what a sandbox's first process had.
+      const innocent = spawn("/bin/sleep", [uniqueSeconds()], { detached: true, stdio: "ignore" });
+      const identity = processIdentity(innocent.pid);
+      assert.ok(identity !== null);
+      const earlier = { stale: { ...identity, start_time: "1" }, rebooted: { ...identity, boot_id: "another boot" } };
+      for (const [id, owner] of Object.entries({ ...earlier, alive: identity })) {
+        const directory = join(stateDir, "sandboxes", `${id}.0123456789abcdef`);
+        await mkdir(join(directory, "home", ".codex"), { recursive: true });
+        await writeFile(join(directory, "home", ".codex", "config.toml"), "token");
+        const facts = { activation_id: id, attempt: 0, process: owner };
+        await writeOwnerRecord(stateDir, { id, provider: "host", owner: facts, directory, mark: "0123456789abcdef", uid: null });
+      }
+      const reaped = await reapDead(stateDir);
+      assert.deepEqual(reaped.map(({ record, error }) => [record.id, error]).sort(), [
+        ["rebooted", null],
+        ["stale", null],
+      ]);
+      assert.deepEqual(await readdir(join(stateDir, "sandboxes")), ["alive.0123456789abcdef", "alive.json"]);
+      assert.ok(isAlive(identity));
+      innocent.kill("SIGKILL");
+      await once(innocent, "exit");
+      assert.equal((await reapDead(stateDir)).length, 1);
     },
   },
   {
