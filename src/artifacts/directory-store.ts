@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attempt } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import { onDisk } from "../host/disk-full.ts";
 import { createOnly } from "../host/files.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn, type Documents } from "./documents.ts";
 import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
@@ -17,7 +18,8 @@ import { writeArtifact } from "./write-artifact.ts";
  *
  * Ends are created by link(2): whoever comes second reads what stands. Deliverables, results and attempts are 0644 (the
  * umask narrows it); evidence and quarantined files are 0600, because redaction of free text has known limits.
- * Throws "store_unwritable" when nothing can be written under `root`, "store_damaged" when its files are not ours.
+ * Throws "store_unwritable" when nothing can be written under `root`, "store_damaged" when its files are not ours; what writes
+ * throws "disk_full" when there is no room, and leaves nothing torn.
  */
 export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
   const files = documentsIn(root);
@@ -28,7 +30,8 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
     ...endsAndAttempts(files),
     async put(activationId, attempt, path, body, { kind, source, quarantined }) {
       const place = artifactPath(activationId, attempt, path);
-      const written = await writeArtifact(join(root, place), body, kind === "evidence" || quarantined ? 0o600 : 0o644);
+      const mode = kind === "evidence" || quarantined ? 0o600 : 0o644;
+      const written = await onDisk(root, () => writeArtifact(join(root, place), body, mode));
       return { path, uri: uriOf(place), source, kind, quarantined, ...written };
     },
     open: (activationId, attempt, path) => createReadStream(join(root, artifactPath(activationId, attempt, path))),
@@ -72,8 +75,10 @@ function documentsIn(root: string): Documents {
   return {
     read,
     async create(path, text) {
-      await mkdir(dirname(join(root, path)), { recursive: true });
-      return createOnly(join(root, path), text);
+      return onDisk(root, async () => {
+        await mkdir(dirname(join(root, path)), { recursive: true });
+        return createOnly(join(root, path), text);
+      });
     },
     async remove(path, text) {
       if ((await read(path)) === text) await rm(join(root, path), { force: true });

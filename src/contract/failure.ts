@@ -62,6 +62,7 @@ export const CAUSE_CODES = [
   "binary_missing",
   "model_key_missing",
   "sandbox_failed",
+  "disk_full",
   "turn_failed",
   "stream_lost",
   "exit_code",

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { messageOf, RollcallError } from "../errors.ts";
+import { onDisk } from "../host/disk-full.ts";
 import type { Cgroup, CgroupHost } from "./cgroup.ts";
 import { makeSandboxDirectory, pathsIn, removeTree, type FileOwner } from "./directories.ts";
 import { removeOwnerRecord, writeOwnerRecord, type OwnerRecord } from "./owner-record.ts";
@@ -21,7 +22,7 @@ export interface Space {
   close(): Promise<string | null>;
 }
 
-/** Throws RollcallError "sandbox_failed" and leaves nothing behind. `lease` is given back by `close`, or on failure. */
+/** Throws RollcallError "sandbox_failed" or "disk_full" and leaves nothing behind. `lease` is given back by `close`, or on failure. */
 export async function openSpace(options: {
   stateDir: string;
   /** Directory for sandboxes' directories; must exist. */
@@ -49,14 +50,15 @@ export async function openSpace(options: {
   try {
     checkSpec(spec);
     const cgroups = cgroup?.directories ?? [];
-    const recorded = await writeOwnerRecord(stateDir, { id: spec.id, provider, owner: spec.owner, directory, mark, uid, cgroups });
+    const record = { id: spec.id, provider, owner: spec.owner, directory, mark, uid, cgroups };
+    const recorded = await onDisk(stateDir, () => writeOwnerRecord(stateDir, record));
     if (!recorded) throw new RollcallError("sandbox_failed", `sandbox ${spec.id} exists already (or its dead owner was not reaped yet)`);
   } catch (error) {
     await lease?.release();
     throw sandboxFailed(spec.id, error);
   }
   try {
-    await makeSandboxDirectory(directory, owner);
+    await onDisk(options.parent, () => makeSandboxDirectory(directory, owner));
     await cgroup?.make();
   } catch (error) {
     await close(); // nobody else has a directory of this name

@@ -106,7 +106,7 @@ export async function startRig(settings: Partial<QueueSettings> = {}): Promise<R
   };
 }
 
-function workerFacts(storeId: string): WorkerFacts {
+export function workerFacts(storeId: string): WorkerFacts {
   return {
     worker_id: `w-${randomBytes(4).toString("hex")}`,
     host: "test",

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+
+const MAX_CAUSES = 5;
+
+/** Whether something failed because a disk, or this user's share of it, is full: itself or what caused it. Pure. */
+export function isDiskFull(thrown: unknown): boolean {
+  for (let one = thrown, depth = 0; one instanceof Error && depth < MAX_CAUSES; one = one.cause, depth++) {
+    if (hasErrno(one, "ENOSPC") || hasErrno(one, "EDQUOT")) return true;
+  }
+  return false;
+}
+
+/** Does `write`. When that fails because the disk is full, throws RollcallError "disk_full" that names `place`: the system's own error of a write names none. */
+export async function onDisk<T>(place: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    throw new RollcallError("disk_full", `the disk of ${place} is full (${messageOf(error)})`, { cause: error });
+  }
+}
