@@ -39,6 +39,8 @@ export interface AttemptLedger {
   takeAttempt(by?: WorkerInfo): Promise<{ attempt: number; charged: number }>;
   /** Attempts before the taken one that may have saved no attempt.json. */
   unsavedBefore(): readonly UnsavedAttempt[];
+  /** The claim was lost, and another attempt has begun since. Throws when Redis is away. */
+  isOvertaken(): Promise<boolean>;
   /** Read again right before commit. */
   cancelMark(): Promise<CancelMark | null>;
   /**

@@ -16,7 +16,7 @@ import { redactValue } from "../redact/index.ts";
 import { toldWaitMs } from "../codex/told-wait.ts";
 import type { AttemptContext } from "./attempt.ts";
 import { newCanary, type Canary } from "./canary.ts";
-import { cancelledOutcome, type Outcome } from "./classify.ts";
+import { cancelledOutcome, handedBackOutcome, type Outcome } from "./classify.ts";
 import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
 import { withUnsaved } from "./lost-attempt.ts";
@@ -44,12 +44,12 @@ export interface AttemptReport {
 export async function settle(claim: Claim, context: AttemptContext, left: AttemptReport, ports: RunPorts): Promise<RunEnd> {
   const { activation_id } = claim.activation;
   const canary = newCanary(context, ports);
-  const report = await withSearchedEvidence(left, canary);
+  const report = await withSearchedEvidence(await unlessOvertaken(claim, left, ports), canary);
   const handedBack = report.outcome.failure?.failure_kind === "shutdown";
   const charged = !handedBack && !isBackOff(report.outcome) && (await counts(claim, report, ports));
   const attempt = await canary.document("attempt.json", attemptSchema, attemptRecord(context, report, { charged }));
   await ports.store.putAttempt(activation_id, attempt);
-  if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason).kind };
+  if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason | undefined)?.kind ?? "lock_lost" };
 
   const mark = redactValue(context.secrets, await lastCancelMark(claim, ports));
   if (mark === null && isBackOff(report.outcome))
@@ -62,6 +62,20 @@ export async function settle(claim: Claim, context: AttemptContext, left: Attemp
   const ending = await canary.document("result.json", resultSchema, resultOf(claim, context, final, attempts));
   const { result } = await ports.store.commit(ending);
   return { kind: "ended", result };
+}
+
+/**
+ * What did not end well is no end where another attempt has begun meanwhile: this worker stood still, and whoever has the
+ * activation now ended its Codex, or a time limit struck that had only waited for the worker.
+ */
+async function unlessOvertaken({ ledger, activation }: Claim, report: AttemptReport, { log }: RunPorts): Promise<AttemptReport> {
+  const { status, failure } = report.outcome;
+  if (status === "completed" || status === "cancelled" || failure?.failure_kind === "shutdown") return report;
+  const overtaken = await answerOf(ledger.isOvertaken()).catch((error: unknown) => {
+    log.warn({ activation_id: activation.activation_id, err: error }, "whether another attempt has begun could not be asked");
+    return false;
+  });
+  return overtaken ? { ...report, outcome: handedBackOutcome("lock_lost") } : report;
 }
 
 async function withSearchedEvidence(report: AttemptReport, canary: Canary): Promise<AttemptReport> {

@@ -29,6 +29,7 @@ export function claimLedger(queues: Queues, names: Teller, { token, floor }: { t
       return answer;
     },
     unsavedBefore: () => earlier,
+    isOvertaken: async () => taken !== null && Number(await queues.redis.hget(keys.ledger(activationId), "next")) > taken + 1,
     cancelMark: () => readCancelMark(queues, jobId),
     tell: (sign) => tellBreaker(queues, names, sign),
     answered: () => void tellBreaker(queues, names, { kind: "answered" }).catch(() => undefined), // the end tells it too

@@ -14,7 +14,7 @@ import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
 import { announceEnd } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
-import { endIfExhausted, readGivenUp } from "./give-up.ts";
+import { readGivenUp } from "./give-up.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
 import { publishEnd } from "./progress.ts";
@@ -70,7 +70,7 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
   // Never runs anything: without a processor a worker can still look for lost claims.
   const watch = new Worker(ACTIVATIONS, null, { ...common, autorun: false });
   for (const worker of [final, watch]) worker.on("error", queues.onError);
-  watch.on("stalled", (jobId: string) => void endLost(queues, jobId).catch(queues.onError));
+  watch.on("stalled", (jobId: string) => void removeIfCancelled(queues, jobId).catch(queues.onError));
   await watch.startStalledCheckTimer();
   const unserved = watchUnserved(queues, log);
 
@@ -122,12 +122,6 @@ async function traceOf(queues: Queues, job: FinalJob, jobId: string): Promise<Ch
   const failures = Object.values(await job.getIgnoredChildrenFailures());
   const [mark, givenUp] = await Promise.all([readCancelMark(queues, jobId), readGivenUp(queues, jobId)]);
   return { value: values[0] ?? null, failedReason: failures[0] ?? null, mark, givenUp };
-}
-
-/** A claim was lost. Where a worker lives, it comes to the same ends when it claims the job; where none does, nobody else would. */
-async function endLost(queues: Queues, jobId: string): Promise<void> {
-  await removeIfCancelled(queues, jobId);
-  await endIfExhausted(queues, jobId);
 }
 
 /** Nobody opens them again; without them the job still tells whether another activation has the same content. */

@@ -39,13 +39,19 @@ export async function reapDead(stateDir: string): Promise<ReapedSandbox[]> {
 }
 
 async function reap(stateDir: string, record: OwnerRecord): Promise<string | null> {
-  const { id, directory, mark, provider, cgroups = [] } = record;
+  const { id, directory, mark, cgroups = [] } = record;
   const foreign = [directory, ...cgroups].find((path) => !isAbsolute(path) || basename(path) !== `${id}.${mark}`);
   if (foreign !== undefined) return `its record names ${foreign}, which is not a sandbox's directory`;
-  const ended = provider === "host" ? await endHostProcesses(mark, null) : await endBubblewrap(record);
-  const error = ended ? ((await removeGroups(cgroups)) ?? (await removeTree(directory))) : "its processes did not end";
+  const error = (await endProcesses(record))
+    ? ((await removeGroups(cgroups)) ?? (await removeTree(directory)))
+    : "its processes did not end";
   if (error === null) await removeOwnerRecord(stateDir, id);
   return error;
+}
+
+/** False when something of the sandbox still runs. */
+export async function endProcesses(record: OwnerRecord): Promise<boolean> {
+  return record.provider === "host" ? endHostProcesses(record.mark, null) : endBubblewrap(record);
 }
 
 /**

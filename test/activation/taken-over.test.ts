@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { CodexBinary } from "../../src/codex/binary.ts";
 import { attemptSchema, resultSchema } from "../../src/contract/result.ts";
 import { attemptRunner } from "../support/attempt.ts";
@@ -71,4 +71,30 @@ it("takes an attempt's own record for it, where that was saved", async () => {
     [1, true],
   ]);
   expect(end.kind === "ended" && end.result.attempts[0]).toEqual(own);
+});
+
+describe("an attempt that another one has overtaken, because its worker stood still,", () => {
+  const isOvertaken = () => Promise.resolve(true);
+
+  it("is no end when it did not end well", async () => {
+    const runner = await attemptRunner(join(dir, "overtaken"), { ...codex, entry: "dies-in-thread", only: ["dies-in-thread"] });
+    const options = { ...raw("act-overtaken"), max_attempts: 1 };
+    const { end, attempt, result } = await runner.outcome(options, { isOvertaken });
+    expect([end, result]).toEqual([{ kind: "handed_back", reason: "lock_lost" }, null]);
+    expect(attempt).toMatchObject({ charged: false, failure: { cause_code: "lock_lost" } });
+  });
+
+  it("is one when Redis cannot say so, or nobody has begun", async () => {
+    const runner = await attemptRunner(join(dir, "alone"), { ...codex, entry: "dies-in-thread", only: ["dies-in-thread"] });
+    const ends = [
+      await runner.run({ ...raw("act-alone"), max_attempts: 1 }),
+      await runner.run({ ...raw("act-away"), max_attempts: 1 }, { isOvertaken: () => Promise.reject(new Error("away")) }),
+    ];
+    for (const end of ends) expect(end).toMatchObject({ kind: "ended", result: { status: "failed" } });
+  });
+
+  it("is one when it is finished work", async () => {
+    const runner = await attemptRunner(join(dir, "finished"), codex);
+    expect(await runner.run(raw("act-finished"), { isOvertaken })).toMatchObject({ kind: "ended", result: { status: "completed" } });
+  });
 });

@@ -18,7 +18,7 @@ import { startSentinel, type Sentinel } from "../../src/queue/sentinel.ts";
 import type { QueueSettings } from "../../src/queue/settings.ts";
 import type { WorkerFacts } from "../../src/queue/worker-lease.ts";
 import { resultOf } from "../support/result-documents.ts";
-import { startTestRedis, type TestRedis } from "../support/redis.ts";
+import { startTestRedis, type TestRedis, type TestRedisOptions } from "../support/redis.ts";
 
 /** Short, so that what takes a minute in service takes seconds here; long enough for a busy machine. */
 export const TEST_SETTINGS: Partial<QueueSettings> = {
@@ -50,8 +50,8 @@ export interface Rig {
   close(): Promise<void>;
 }
 
-export async function startRig(settings: Partial<QueueSettings> = {}): Promise<Rig> {
-  const redis = await startTestRedis();
+export async function startRig(settings: Partial<QueueSettings> = {}, redisOptions?: TestRedisOptions): Promise<Rig> {
+  const redis = await startTestRedis(redisOptions);
   const storeRoot = mkdtempSync(join(tmpdir(), "rollcall-queue-"));
   const store = await openDirectoryStore(storeRoot);
   const closing: (() => Promise<unknown>)[] = [];

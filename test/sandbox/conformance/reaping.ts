@@ -7,6 +7,7 @@ import { copyFile, cp, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { isAlive, processIdentity } from "../../../src/host/process.ts";
 import { listOwnerRecords, writeOwnerRecord } from "../../../src/sandbox/owner-record.ts";
 import { reapDead } from "../../../src/sandbox/reap.ts";
@@ -37,6 +38,30 @@ async function firstLine(child: ChildProcess): Promise<string> {
 
 /** What happens when a worker dies. */
 export const reapingChecks: Check[] = [
+  {
+    title: "whoever holds the claim ends what earlier attempts still run, of a living worker too, and nothing else [D1]",
+    run: async (context) => {
+      const own = (attempt: number, activation_id = "act-a", store_id = "store-1") => ({
+        ...context.spec().owner,
+        attempt,
+        activation_id,
+        store_id,
+      });
+      const seconds = uniqueSeconds();
+      const script = `(setsid sleep ${seconds} &) ; exec sleep ${seconds}`;
+      const earlier = await context.open({ owner: own(1) });
+      const exited = start(earlier, ["/bin/sh", "-c", script]).exited;
+      const others = [own(2), own(1, "act-b"), own(1, "act-a", "store-2"), context.spec({ id: "of-earlier-version" }).owner];
+      const spared = await Promise.all(others.map(async (owner) => start(await context.open({ owner }), ["/bin/sleep", seconds])));
+      await until(() => processesNaming(seconds).length >= 6, "all of them run");
+      assert.deepEqual(await context.provider.endEarlier(own(2)), []);
+      await exited;
+      const left = await Promise.race([...spared.map(({ exited: one }) => one), delay(300, "all run")]);
+      assert.equal(left, "all run");
+      assert.ok(existsSync(earlier.outside.workdir), "its directory is its owner's");
+      assert.deepEqual(await earlier.destroy(), { cleanup_error: null });
+    },
+  },
   {
     title: "kill -9 of the worker ends its sandboxes; a reaper removes the rest, and nothing of a living worker [R47]",
     run: async (context) => {
