@@ -42,7 +42,8 @@ export async function readRoom(paths: readonly string[], root = "/"): Promise<Ro
   };
 }
 
-async function freeMb(path: string): Promise<number | null> {
+/** What is free on the file system of a path, in MB; null where that cannot be told. */
+export async function freeMb(path: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(path);
     return (bavail * bsize) / MB;

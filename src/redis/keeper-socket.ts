@@ -14,6 +14,8 @@ export interface KeeperUsers {
   setReady(ready: boolean): void;
   /** Aborts when Redis was ready and nobody was connected for the linger time. */
   readonly gone: AbortSignal;
+  /** How many are connected. */
+  readonly count: number;
   /** Stops listening and hangs up on everybody. */
   close(): void;
 }
@@ -49,6 +51,9 @@ export async function listenForUsers(path: string, lingerMs: number): Promise<Ke
 
   return {
     gone: gone.signal,
+    get count() {
+      return users.size;
+    },
     setReady: (now) => {
       ready = now;
       users.forEach(greet);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { rm, stat, truncate } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import { takeLockFile } from "../host/lock-file.ts";
+import { freeMb } from "../host/room.ts";
 import { listenForUsers, type KeeperUsers } from "./keeper-socket.ts";
 import { stateFiles, type EmbeddedSockets } from "./paths.ts";
 import { shutDownOrphan, spawnRedis } from "./server.ts";
@@ -24,9 +26,12 @@ const LOG_LIMIT_BYTES = 1_048_576;
 /** A Redis that is ready for less than this died early; after so many in a row the keeper gives up. */
 const EARLY_DEATH_MS = 10_000;
 const MAX_EARLY_DEATHS = 3;
+/** With less than this on its disk Redis is not started again: it would end with its next write. */
+const ROOM_MB = 16;
+const ROOM_CHECK_MS = 1_000;
 
 /**
- * Owns the Redis of one state directory: starts it, starts it again when it dies, stops it after its last user (or when
+ * Owns the Redis of one state directory: starts it, starts it again when it dies (on a full disk: once there is room), stops it after its last user (or when
  * `stop` fires), and takes sockets and lock away. Returns at once when another keeper has the directory.
  * @throws RollcallError redis_ended when Redis does not start or keeps dying; its own words are on our stdout
  */
@@ -69,14 +74,33 @@ async function superviseRedis(
       const readyAt = performance.now();
       await Promise.race([redis.ended, stopped]);
       if (stop.aborted) return;
-      earlyDeaths = performance.now() - readyAt < EARLY_DEATH_MS ? earlyDeaths + 1 : 0;
       log(`Redis ended by itself: ${await redis.ended}`);
+      const isEarly = performance.now() - readyAt < EARLY_DEATH_MS && (await hasRoom(options.stateDir));
+      earlyDeaths = isEarly ? earlyDeaths + 1 : 0;
     } finally {
       users.setReady(false);
       await redis.stop();
     }
+    if (!(await roomFor(options.stateDir, users, stop, log))) return;
   }
   throw new RollcallError("redis_ended", `Redis died ${earlyDeaths} times soon after its start`);
+}
+
+/**
+ * Redis cannot acknowledge what it cannot write (appendfsync always), so it ends on a full disk. Whoever uses it waits meanwhile, as
+ * for one that is started again; workers with a floor take nothing. False: nobody waits any more.
+ */
+async function roomFor(stateDir: string, users: KeeperUsers, stop: AbortSignal, log: (message: string) => void): Promise<boolean> {
+  for (let waits = 0; ; waits++) {
+    if (await hasRoom(stateDir)) return true;
+    if (stop.aborted || users.count === 0) return false;
+    if (waits === 0) log(`the disk of ${stateDir} is full: Redis is started again when ${ROOM_MB} MB are free there`);
+    await delay(ROOM_CHECK_MS, undefined, { signal: stop }).catch(() => undefined);
+  }
+}
+
+async function hasRoom(stateDir: string): Promise<boolean> {
+  return ((await freeMb(stateDir)) ?? Infinity) >= ROOM_MB;
 }
 
 /** Only the holder of the lock may; the file is open for appending, so that our output goes on at its new end. */
