@@ -15,7 +15,7 @@ describe("the process at work is killed", () => {
     run = await runWithKills({ names: [...KILL_POINTS.map(({ name }) => `kill-${name}.0`), ...more], workers: 3, timeoutMs: TIMEOUT_MS });
   }, TIMEOUT_MS + 60_000);
 
-  it.each(KILL_POINTS.map((point) => ({ ...point, right: RIGHT[point.phase] })))("$title: $right", ({ name, phase }) => {
+  it.each(KILL_POINTS.map((point) => [point.title, RIGHT[point.phase], point] as const))("%s: %s", (_title, _right, { name, phase }) => {
     expect(problemsOf(run.killed.get(`kill-${name}.0`), phase)).toEqual([]);
   });
 
@@ -46,9 +46,9 @@ it(
 );
 
 it.each([
-  { file: "src/activation/run.ts", name: "runActivation" },
-  { file: "src/queue/sentinel.ts", name: "recordEnd" },
-])("whatever $name waits for has a kill point", ({ file, name }) => {
+  ["runActivation", "src/activation/run.ts"],
+  ["recordEnd", "src/queue/sentinel.ts"],
+])("whatever %s waits for has a kill point", (name, file) => {
   const body = new RegExp(`async function ${name}\\([^]*?\\n}\\n`).exec(readFileSync(file, "utf8"))![0];
   const calls = [...body.matchAll(/await [\w.]+\(/g)].map(([call]) => call);
   expect(calls.length).toBeGreaterThan(3);

@@ -17,8 +17,9 @@ export function killHere(point, text) {
 export async function killWhenIdle(point, text) {
   const name = nameIn(point, text);
   if (name === null) return;
-  while (running > 0) await new Promise((resolve) => waiting.push(resolve));
-  die(name);
+  if (running === 0) return die(name);
+  await new Promise((resolve) => waiting.push(resolve));
+  await killWhenIdle(point, text);
 }
 
 export function began() {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 /** What is known of an activation at a point: that no attempt has begun, that one has, or that its end stands. */
 export type Phase = "waits" | "runs" | "ended";
@@ -32,7 +29,7 @@ const CONCLUDE = { file: "src/activation/conclude.js", names: "seen.invocation_i
 const FINAL = { file: "src/queue/sentinel.js", names: "activation_id", before: null, after: "ended", whenIdle: true } as const;
 const WAITS = { before: "waits", after: "waits" } as const;
 const RUNS = { before: "runs", after: "runs" } as const;
-/** Another place stands right before it. */
+/** Another place stands right before it: whoever is killed after that one is killed before this one. */
 const THEN = { before: null, after: "runs" } as const;
 
 /** The straight line from a row of the task file to a job in the results queue, in its order. */
@@ -69,9 +66,9 @@ export const KILL_PLACES: readonly KillPlace[] = [
     names: "job.id",
     ...WAITS,
   },
-  { name: "attempt", what: "an attempt's number is taken", holds: "await beginAttempt(", ...RUN, before: "waits", after: "runs" },
+  { name: "attempt", what: "an attempt's number is taken", holds: "await beginAttempt(", ...RUN, ...THEN },
   { name: "codex", what: "its Codex is found", holds: "await codexFor(", ...RUN, ...THEN },
-  { name: "sandbox", what: "the sandbox is made", holds: "await openSandbox(", ...RUN, ...RUNS },
+  { name: "sandbox", what: "the sandbox is made", holds: "await openSandbox(", ...RUN, ...THEN },
   {
     name: "uid",
     what: "the sandbox's uid is leased",
@@ -85,9 +82,9 @@ export const KILL_PLACES: readonly KillPlace[] = [
   { name: "group", what: "the sandbox's control group is made", holds: "await cgroup?.make()", ...SPACE, ...THEN },
   { name: "place", what: "the task's files are placed", holds: "await placeFiles(", ...RUN, ...THEN },
   { name: "preflight", what: "the granted servers are looked at", holds: "await preflight(", ...RUN, ...THEN },
-  { name: "plan", what: "the session is planned", holds: "= planSession(", ...RUN, ...RUNS },
-  { name: "write", what: "config.toml is written", holds: "await writeConfig(", ...RUN, ...RUNS },
-  { name: "launch", what: "Codex is launched", holds: "= sandbox.exec(", ...CODEX, ...RUNS },
+  { name: "plan", what: "the session is planned", holds: "= planSession(", ...RUN, ...THEN },
+  { name: "write", what: "config.toml is written", holds: "await writeConfig(", ...RUN, ...THEN },
+  { name: "launch", what: "Codex is launched", holds: "= sandbox.exec(", ...CODEX, ...THEN },
   { name: "event", what: "its first event is seen", holds: "session.apply(record);", when: 'record.kind === "event"', ...CODEX, ...THEN },
   {
     name: "tool",
@@ -100,10 +97,10 @@ export const KILL_PLACES: readonly KillPlace[] = [
   { name: "exit", what: "Codex has exited", holds: "const exit = await ", ...CODEX, ...THEN },
   { name: "stream", what: "its streams are read to the end", holds: "await runCodex(", ...RUN, ...THEN },
   { name: "redact", what: "the session is redacted", holds: "redactFacts(secrets", ...CONCLUDE, ...RUNS },
-  { name: "classify", what: "the session is classified", holds: "= classify(", ...CONCLUDE, ...RUNS },
+  { name: "classify", what: "the session is classified", holds: "= classify(", ...CONCLUDE, ...THEN },
   { name: "conclude", what: "the session is concluded", holds: "await report.ended(", ...RUN, ...THEN },
-  { name: "collect", what: "deliverables are collected", holds: "await report.collect();", ...RUN, ...RUNS },
-  { name: "destroy", what: "the sandbox is destroyed", holds: "await report.destroySandbox();", ...RUN, ...RUNS },
+  { name: "collect", what: "deliverables are collected", holds: "await report.collect();", ...RUN, ...THEN },
+  { name: "destroy", what: "the sandbox is destroyed", holds: "await report.destroySandbox();", ...RUN, ...THEN },
   {
     name: "save",
     what: "attempt.json is saved",
@@ -142,7 +139,7 @@ export const KILL_PLACES: readonly KillPlace[] = [
     after: "ended",
   },
   { ...FINAL, name: "take", what: "`final` has the result", holds: "await committedResult(", before: "ended" },
-  { ...FINAL, name: "deliver", what: "the result is delivered", holds: "await deliver(", before: "ended" },
+  { ...FINAL, name: "deliver", what: "the result is delivered", holds: "await deliver(" },
   { ...FINAL, name: "publish", what: "those who watch are told", holds: "await publishEnd(" },
   { ...FINAL, name: "announce", what: "the run is told", holds: "await announceEnd(" },
   { ...FINAL, name: "drop", what: "the secrets are dropped", holds: "await dropSecrets(queues, jobId);" },
@@ -166,58 +163,3 @@ export const KILL_POINTS: readonly KillPoint[] = KILL_PLACES.flatMap(({ name, wh
 export const D15_POINTS: readonly KillPoint[] = ["exit", "conclude", "save", "commit", "deliver"].map((name) =>
   KILL_POINTS.find((point) => point.name === `${name}-after`)!,
 );
-
-/** Puts every kill point into a copy of dist/. Throws Error with all statements that are not there exactly once. */
-export function insertKillPoints(dist: string): void {
-  const missing = KILL_PLACES.flatMap(({ file, holds }) => {
-    const count = readFileSync(join(dist, file), "utf8").split(holds).length - 1;
-    return count === 1 ? [] : [`"${holds}" is there ${count} times in ${file}, not once`];
-  });
-  if (missing.length > 0) throw new Error(`test/support/kill-points.ts must follow the code:\n${missing.join("\n")}`);
-  mkdirSync(join(dist, "died"));
-  copyFileSync(fileURLToPath(new URL("kill-here.mjs", import.meta.url)), join(dist, "kill-here.mjs"));
-  for (const { name, file, holds, names, when, whenIdle, before, after } of KILL_PLACES) {
-    const call = (side: "before" | "after"): string => {
-      const kill = whenIdle === true ? "await killPoints.killWhenIdle" : "killPoints.killHere";
-      return `${when === undefined ? "" : `if (${when}) `}${kill}("${name}-${side}", ${names});`;
-    };
-    wrap(dist, file, holds, { before: before === null ? "" : call("before"), after: after === null ? "" : call("after") });
-  }
-  const worker = "src/queue/activation-worker.js";
-  wrap(dist, worker, "= running.add(", { before: "", after: "killPoints.began();" });
-  wrap(dist, worker, "running.remove(", { before: "", after: "killPoints.ended();" });
-}
-
-function wrap(dist: string, file: string, holds: string, { before, after }: { before: string; after: string }): void {
-  const path = join(dist, file);
-  const text = readFileSync(path, "utf8");
-  const start = startOfStatement(text, text.indexOf(holds));
-  const end = endOfStatement(text, start);
-  const statement = text.slice(start, end).trim();
-  const wrapped = statement.startsWith("return ")
-    ? `const returned = ${statement.slice("return ".length)} ${after} return returned;`
-    : `${statement} ${after}`;
-  const imported = text.includes("killPoints from")
-    ? ""
-    : `import * as killPoints from "${"../".repeat(file.split("/").length - 1)}kill-here.mjs";\n`;
-  writeFileSync(path, `${imported}${text.slice(0, start)}${before} ${wrapped}${text.slice(end)}`);
-}
-
-/** Where its line begins, or that of the condition before it. */
-function startOfStatement(text: string, at: number): number {
-  const line = text.lastIndexOf("\n", at) + 1;
-  const before = text.lastIndexOf("\n", line - 2) + 1;
-  return /^\s*if \(.*\)$/.test(text.slice(before, line - 1)) ? before : line;
-}
-
-/** Behind the first semicolon that stands in no bracket. */
-function endOfStatement(text: string, start: number): number {
-  let depth = 0;
-  for (let at = start; at < text.length; at++) {
-    const sign = text[at]!;
-    if ("([{".includes(sign)) depth++;
-    else if (")]}".includes(sign)) depth--;
-    else if (sign === ";" && depth === 0) return at + 1;
-  }
-  throw new Error(`no end of the statement ${text.slice(start, start + 80)}`);
-}

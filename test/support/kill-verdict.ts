@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
-import type { Killed } from "./kill-rig.ts";
+import type { Killed } from "./kill-outcome.ts";
 import type { Phase } from "./kill-points.ts";
 
 /** How an activation must go on whose process was killed in that phase. */
