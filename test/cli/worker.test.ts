@@ -36,6 +36,19 @@ it("a `run` on a shared Redis says that no worker lives; the one started then ru
   expect(followed.code).toBe(0);
   expect(followed.stdout).toContain("2 completed");
 
+  // A task for another Codex than the one that lives: told when it is queued, once.
+  writeFileSync(
+    tasks,
+    ["c", "d"]
+      .map((id) => `${JSON.stringify({ task_id: { taskset: "t", task_id: id }, input: "Say done.", codex: { version: "9.9.9" } })}\n`)
+      .join(""),
+  );
+  const stray = startRollcall(["run", tasks, "--out", join(root, "out-2"), "--model", "m"], { env });
+  onTestFinished(() => void stray.child.kill("SIGKILL"));
+  await vi.waitFor(() => expect(stray.stderr()).toContain("no live worker has codex_version 9.9.9"), { timeout: 60_000, interval: 100 });
+  stray.child.kill("SIGINT");
+  expect((await stray.ended).stderr.split("no live worker has")).toHaveLength(2);
+
   worker.child.kill("SIGTERM");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
