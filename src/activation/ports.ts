@@ -41,6 +41,8 @@ export interface AttemptLedger {
   unsavedBefore(): readonly UnsavedAttempt[];
   /** The claim was lost, and another attempt has begun since. Throws when Redis is away. */
   isOvertaken(): Promise<boolean>;
+  /** THE end is committed: whoever runs a later attempt stops. Never throws and never waits. */
+  committed(): void;
   /** Read again right before commit. */
   cancelMark(): Promise<CancelMark | null>;
   /**

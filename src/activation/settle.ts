@@ -49,7 +49,11 @@ export async function settle(claim: Claim, context: AttemptContext, left: Attemp
   const charged = !handedBack && !isBackOff(report.outcome) && (await counts(claim, report, ports));
   const attempt = await canary.document("attempt.json", attemptSchema, attemptRecord(context, report, { charged }));
   await ports.store.putAttempt(activation_id, attempt);
-  if (handedBack) return { kind: "handed_back", reason: (claim.signal.reason as StopReason | undefined)?.kind ?? "lock_lost" };
+  if (handedBack) {
+    const standing = await ports.store.readCommit(activation_id);
+    if (standing?.generation === claim.generation) return { kind: "ended", result: standing };
+    return { kind: "handed_back", reason: (claim.signal.reason as StopReason | undefined)?.kind ?? "lock_lost" };
+  }
 
   const mark = redactValue(context.secrets, await lastCancelMark(claim, ports));
   if (mark === null && isBackOff(report.outcome))
@@ -61,6 +65,7 @@ export async function settle(claim: Claim, context: AttemptContext, left: Attemp
   const attempts = withUnsaved(saved, claim.ledger.unsavedBefore(), context.episode.rollout_id, new Date());
   const ending = await canary.document("result.json", resultSchema, resultOf(claim, context, final, attempts));
   const { result } = await ports.store.commit(ending);
+  claim.ledger.committed();
   return { kind: "ended", result };
 }
 

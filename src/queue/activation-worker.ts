@@ -79,7 +79,8 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     if (running.stopping || facts.held_back !== null) return settle(job, token, { kind: "hand_back" }, log);
 
     // Registered before the cancel mark is read: a mark that is set later is announced, and reaches this controller.
-    const { signal } = running.add(jobId, String(job.data.activation["run_id"]));
+    const { activation, generation } = job.data;
+    const { signal } = running.add(jobId, { runId: String(activation["run_id"]), activationId: activation.activation_id, generation });
     fence.renewed([jobId]);
     let disposal: Disposal = { kind: "leave" };
     try {
@@ -141,7 +142,7 @@ async function handle(
   signal: AbortSignal,
 ): Promise<Disposal> {
   const { activation: sealed, generation, enqueued_at } = job.data;
-  const names = { activationId: sealed.activation_id, runId: String(sealed["run_id"]), jobId: job.id! };
+  const names = { activationId: sealed.activation_id, runId: String(sealed["run_id"]), jobId: job.id!, generation };
   let ledger: ClaimLedger | null = null;
   try {
     const decision = await decideClaim(queues, store, keys, facts, job.id!, job.data);

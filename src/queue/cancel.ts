@@ -74,7 +74,7 @@ async function cancelFound(queues: Queues, found: readonly FoundActivation[], ma
   await inPipeline(queues.redis, (pipeline) => {
     for (const { job_id, run_id } of open) {
       if (removed.has(job_id)) pipeline.zrem(keys.parked(run_id!), job_id);
-      else pipeline.publish(keys.cancels, job_id);
+      else pipeline.publish(keys.stops, job_id);
     }
   });
   return found.map(({ activation_id, run_id, job_id, state }) => {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { AttemptLedger } from "../activation/ports.ts";
 import type { UnsavedAttempt } from "../activation/lost-attempt.ts";
 import { closeAttempt, takeAttempt, type AttemptEnd } from "./attempts.ts";
+import { tellCommitted } from "./committed.ts";
 import { tellBreaker, type Teller } from "./breaker.ts";
 import { readCancelMark } from "./cancel.ts";
 import { keys } from "./names.ts";
@@ -15,8 +16,12 @@ export interface ClaimLedger extends AttemptLedger {
 }
 
 /** The ledger of one claim, whose lock holds `token`. `floor`: the least number its attempt may have. */
-export function claimLedger(queues: Queues, names: Teller, { token, floor }: { token: string; floor: number }): ClaimLedger {
-  const { activationId, jobId, runId } = names;
+export function claimLedger(
+  queues: Queues,
+  names: Teller & { generation: number },
+  { token, floor }: { token: string; floor: number },
+): ClaimLedger {
+  const { activationId, jobId, runId, generation } = names;
   const claimId = randomUUID(); // BullMQ's token may come again with the next claim
   let taken: number | null = null;
   let earlier: UnsavedAttempt[] = [];
@@ -30,6 +35,9 @@ export function claimLedger(queues: Queues, names: Teller, { token, floor }: { t
     },
     unsavedBefore: () => earlier,
     isOvertaken: async () => taken !== null && Number(await queues.redis.hget(keys.ledger(activationId), "next")) > taken + 1,
+    committed() {
+      if (taken !== null) tellCommitted(queues.redis, { activationId, jobId, generation, attempt: taken }).catch(queues.onError);
+    },
     cancelMark: () => readCancelMark(queues, jobId),
     tell: (sign) => tellBreaker(queues, names, sign),
     answered: () => void tellBreaker(queues, names, { kind: "answered" }).catch(() => undefined), // the end tells it too

@@ -74,6 +74,6 @@ export const keys = {
   worker: (workerId: string): string => `${PREFIX}:worker:${workerId}`,
   /** Sorted set of workers by the end of their lease (Redis time, ms). */
   workers: `${PREFIX}:workers`,
-  /** Channel of job ids that are to be cancelled. */
-  cancels: `${PREFIX}:cancels`,
+  /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
+  stops: `${PREFIX}:stops`,
 } as const;

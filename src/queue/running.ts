@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CancelMark, StopReason } from "../activation/ports.ts";
+import type { StopReason } from "../activation/ports.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { readCancelMark } from "./cancel.ts";
+import { isCommitted } from "./committed.ts";
 import { promoteAllParked } from "./gate.ts";
 import { renewLeases } from "./leases.ts";
 import { wakeForAllModels, type ModelSlot } from "./model-limiter.ts";
@@ -10,6 +11,8 @@ import type { Queues } from "./queues.ts";
 import { dropWorkerLease, renewWorkerLease, type WorkerFacts } from "./worker-lease.ts";
 
 interface RunningJob {
+  activationId: string;
+  generation: number;
   controller: AbortController;
   slot: Slot;
 }
@@ -25,7 +28,7 @@ export interface Running {
   readonly stopping: boolean;
   has(jobId: string): boolean;
   /** The returned controller is aborted with a StopReason. */
-  add(jobId: string, runId: string): AbortController;
+  add(jobId: string, activation: { runId: string; activationId: string; generation: number }): AbortController;
   /** From now on its slots are renewed. */
   holdSlot(jobId: string, model: ModelSlot): void;
   /** From now on they are not renewed, so that a heartbeat cannot take them again. Answers what they were. */
@@ -46,7 +49,7 @@ export interface Running {
 
 /**
  * Starts the worker's heartbeat: every `lock_renew_ms` its lease and the slots of its jobs are renewed and cancel marks
- * looked for; marks announced meanwhile come by subscription. What opens by time alone is looked at then too.
+ * looked for; what is announced meanwhile comes by subscription. What opens by time alone is looked at then too.
  */
 export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<Running> {
   const jobs = new Map<string, RunningJob>();
@@ -56,12 +59,18 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
 
   const subscriber = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
   subscriber.on("message", (_channel: string, jobId: string) => {
-    if (jobs.has(jobId)) readCancelMark(queues, jobId).then((mark) => cancel(jobId, mark), queues.onError);
+    if (jobs.has(jobId)) stopIfTold(jobId).catch(queues.onError);
   });
-  await subscriber.subscribe(keys.cancels);
+  await subscriber.subscribe(keys.stops);
 
-  function cancel(jobId: string, mark: CancelMark | null): void {
-    if (mark !== null) jobs.get(jobId)?.controller.abort({ kind: "cancelled", mark } satisfies StopReason);
+  /** Somebody cancelled it, or committed its end. */
+  async function stopIfTold(jobId: string): Promise<void> {
+    const job = jobs.get(jobId);
+    if (job === undefined) return;
+    const mark = await readCancelMark(queues, jobId);
+    const committed = await isCommitted(queues.redis, job.activationId, job.generation);
+    if (mark !== null) job.controller.abort({ kind: "cancelled", mark } satisfies StopReason);
+    if (committed) job.controller.abort({ kind: "lock_lost" } satisfies StopReason);
   }
 
   async function beat(): Promise<void> {
@@ -72,7 +81,7 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
       queues,
       slots.flatMap((slot) => lists(slot).map((list) => ({ list, jobId: slot.jobId }))),
     );
-    await Promise.all([...jobs.keys()].map(async (jobId) => cancel(jobId, await readCancelMark(queues, jobId))));
+    await Promise.all([...jobs.keys()].map(stopIfTold));
     await promoteAllParked(queues);
     await wakeForAllModels(queues);
   }
@@ -90,9 +99,9 @@ export async function startRunning(queues: Queues, facts: WorkerFacts): Promise<
       return stopping;
     },
     has: (jobId) => jobs.has(jobId),
-    add(jobId, runId) {
+    add(jobId, { runId, activationId, generation }) {
       const controller = new AbortController();
-      jobs.set(jobId, { controller, slot: { runId, model: null } });
+      jobs.set(jobId, { activationId, generation, controller, slot: { runId, model: null } });
       return controller;
     },
     holdSlot(jobId, model) {

@@ -98,3 +98,22 @@ describe("an attempt that another one has overtaken, because its worker stood st
     expect(await runner.run(raw("act-finished"), { isOvertaken })).toMatchObject({ kind: "ended", result: { status: "completed" } });
   });
 });
+
+it("answers the end that somebody else committed, when it is stopped because of that", async () => {
+  const runner = await attemptRunner(join(dir, "stopped"), { ...codex, entry: "silent-turn", only: ["silent-turn"] });
+  const theirs = resultOf("act-stopped", { metadata: { by: "the first worker" } });
+  const stop = new AbortController();
+  const end = await runner.run(raw("act-stopped"), {
+    attempt: 1,
+    signal: stop.signal,
+    async onProgress({ stage }) {
+      if (stage !== "running" || stop.signal.aborted) return;
+      await runner.ports.store.commit(theirs);
+      stop.abort({ kind: "lock_lost" });
+    },
+  });
+  expect(end).toEqual({ kind: "ended", result: theirs });
+  expect(await runner.ports.store.readAttempts("act-stopped")).toMatchObject([
+    { attempt: 1, charged: false, failure: { cause_code: "lock_lost" } },
+  ]);
+});

@@ -9,7 +9,18 @@ import { runStatus } from "../../src/queue/run-status.ts";
 import { liveWorkers } from "../../src/queue/worker-lease.ts";
 import { attemptOf } from "../support/result-documents.ts";
 import type { StopReason } from "../../src/activation/ports.ts";
-import { activationOf, completedOf, completes, runsUntilStopped, startRig, stopReason, TEST_KEYS, TEST_SETTINGS, type Rig } from "./rig.ts";
+import {
+  activationOf,
+  completedOf,
+  completes,
+  runsUntilStopped,
+  startRig,
+  stopReason,
+  TEST_KEYS,
+  TEST_SETTINGS,
+  type Rig,
+  type Run,
+} from "./rig.ts";
 
 const WAIT = { timeout: 40_000, interval: 50 };
 let rig: Rig;
@@ -98,6 +109,33 @@ it("aborts a run at once when its claim is lost, and lets another worker have it
   await add();
   expect((await rig.ended("act-a")).episode_id.attempt).toBe(1);
   expect(claims).toEqual([{ attempt: 0, reason: "lock_lost" }]);
+});
+
+it("stops an attempt at once when the worker that had stood still commits the one before", async () => {
+  const stopped: unknown[] = [];
+  let [began, goOn] = [(): void => undefined, (): void => undefined];
+  const [secondBegan, firstGoesOn] = [new Promise<void>((resolve) => (began = resolve)), new Promise<void>((resolve) => (goOn = resolve))];
+  await rig.sentinel();
+  const run: Run = async ({ activation, ledger, signal }) => {
+    const { attempt } = await ledger.takeAttempt();
+    if (attempt === 0) {
+      await rig.queues.redis.del("{rollcall}:activations:act-a:lock");
+      await secondBegan;
+      const end = await rig.store.commit(completedOf(activation, 0, attempt));
+      ledger.committed();
+      await firstGoesOn;
+      return { kind: "ended", ...end };
+    }
+    began();
+    stopped.push({ attempt, reason: (await stopReason(signal)).kind });
+    goOn();
+    return { kind: "ended", result: (await rig.store.readCommit(activation.activation_id))! };
+  };
+  await rig.worker(run);
+  await rig.worker(run);
+  await add();
+  expect(await rig.ended("act-a")).toMatchObject({ status: "completed", episode_id: { attempt: 0 } });
+  expect(stopped).toEqual([{ attempt: 1, reason: "lock_lost" }]);
 });
 
 it("begins no attempt under a claim that was lost meanwhile, and counts nothing for it", async () => {

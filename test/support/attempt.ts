@@ -116,6 +116,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
           takeAttempt: () => meanwhile().then(() => ({ attempt, charged })),
           unsavedBefore: () => unsaved,
           isOvertaken,
+          committed: () => undefined,
           cancelMark: () => Promise.resolve(cancelMark()),
           tell: () => Promise.resolve({ charged: true }),
           answered: () => undefined,
