@@ -45,7 +45,9 @@ function reasonOf(before: PhysicalRun, next: PhysicalRun, facts: RunFacts): stri
   }
   const allowed =
     saved?.failure_kind !== "shutdown" ? null : saved.cause_code === "lock_lost" ? LOSES_CLAIMS : new Set<Fault>(["worker_restart"]);
-  const end = Math.max(saved?.ended_at ?? next.began_at, before.began_at);
+  // What ended well can be hit until it is committed, and that is after its record was saved.
+  const until = saved?.status === "failed" ? saved.ended_at : next.began_at;
+  const end = Math.max(until, before.began_at);
   const fault = faultDuring(facts.faults, before, end, allowed);
   const how =
     saved === null

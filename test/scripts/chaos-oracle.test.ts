@@ -208,6 +208,11 @@ it.each<[string, RunFacts, RegExp]>([
   ["Redis away", repeated({}, { faults: [fault("redis_freeze")] }), /redis_freeze/],
   ["a full disk", repeated({ saved: SAVED }, { faults: [fault("disk_full")] }), /before it could be committed: disk_full/],
   [
+    "a freeze of its worker between the end of Codex and the commit",
+    repeated({ saved: SAVED }, { faults: [fault("worker_freeze", { pids: [WORKER], from: 9_000, to: 11_000 })] }),
+    /before it could be committed: worker_freeze/,
+  ],
+  [
     "a rolling restart",
     repeated({ saved: { ...GIVEN_UP, cause_code: "shutdown" } }, { faults: [fault("worker_restart", { pids: [WORKER] })] }),
     /worker_restart/,
