@@ -5,7 +5,7 @@ import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-fla
 export function gcCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("gc")
     .description(
-      "Remove what killed workers and embedded servers left on this host; nothing of a living one. Exit 1 when something stayed.",
+      "Remove what killed workers and embedded servers left on this host, and in the S3 store; nothing of a living one. Exit 1 when something stayed.",
     )
     .option("--dry-run", "only tell")
     .option("--json", "the answer as one JSON object on stdout");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Something that a killed process left on this host. */
+/** Something that a killed process left on this host, or in the artifact store. */
 export interface Leftover {
-  kind: "sandbox" | "sandbox_directory" | "uid_lock" | "runtime_build" | "temporary_file" | "embedded_redis" | "redis_state";
+  kind: "sandbox" | "sandbox_directory" | "uid_lock" | "runtime_build" | "temporary_file" | "embedded_redis" | "redis_state" | "upload";
   /** A path, or what a person would call it. */
   what: string;
   /** Why nobody needs it. */

@@ -4,14 +4,23 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { inspect } from "node:util";
-import { ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand } from "@aws-sdk/client-s3";
+import {
+  CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openArtifactStore } from "../../src/artifacts/open-store.ts";
+import { s3Leftovers } from "../../src/artifacts/s3-leftovers.ts";
 import { parseS3Location } from "../../src/artifacts/s3-location.ts";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import { cephMissing, startCeph, type TestS3 } from "../support/ceph.ts";
-import { resultOf } from "../support/result-documents.ts";
+import { attemptOf, resultOf } from "../support/result-documents.ts";
+import { rollcall } from "../support/rollcall-command.ts";
 import { refusal, startS3Proxy, type S3Proxy } from "../support/s3-proxy.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { describeStore } from "./store-conformance.ts";
 
 let ceph: TestS3;
@@ -103,6 +112,60 @@ describe.skipIf(cephMissing)("on a real S3 server", () => {
       await expect(buffer(store.open("act-1", 0, "x"))).rejects.toMatchObject({ code: "store_failed" });
       // Another attempt of the same number could write it, had the first got no further.
       expect(await store.put("act-1", 0, "x", Readable.from([Buffer.from("x")]), OUTPUT)).toMatchObject({ bytes: 1 });
+    });
+  });
+
+  describe("gc of uploads that killed workers began", () => {
+    const HOUR = 3_600_000;
+    const begin = async (Key: string): Promise<void> => {
+      const { UploadId } = await ceph.client.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key }));
+      await ceph.client.send(new UploadPartCommand({ Bucket: bucket, Key, UploadId, PartNumber: 1, Body: Buffer.alloc(5_242_880) }));
+    };
+    const uploads = async (): Promise<string[]> => {
+      const { Uploads = [] } = await ceph.client.send(new ListMultipartUploadsCommand({ Bucket: bucket }));
+      return Uploads.map(({ Key = "" }) => Key).sort();
+    };
+    /** Takes away what it finds, `hours` from now. */
+    async function collected(prefix: string, hours: number): Promise<string[]> {
+      const found: string[] = [];
+      const leftovers = s3Leftovers({ bucket, prefix }, { endpoint: ceph.endpoint }, Date.now() + hours * HOUR);
+      for await (const { kind, what, remove } of leftovers) {
+        expect([kind, await remove()]).toEqual(["upload", null]);
+        found.push(what.slice(`s3://${bucket}/${prefix}`.length));
+      }
+      return found.sort();
+    }
+
+    test("ends those of attempts that are over, when they are an hour old, below the store's own prefix only", async () => {
+      const store = await openArtifactStore(`s3://${bucket}/p`, { endpoint: ceph.endpoint });
+      await store.putAttempt("act-saved", attemptOf(0));
+      await store.commit(resultOf("act-ended"));
+      await store.put("act-again", 1, "events.jsonl", Readable.from([Buffer.from("x")]), OUTPUT);
+      const over = ["act-again/attempt-0/events.jsonl", "act-ended/attempt-2/outputs/a b", "act-saved/attempt-0/events.jsonl"];
+      const running = ["act-again/attempt-1/transcript.jsonl", "act-lost/attempt-0/events.jsonl", "act-saved/attempt-1/events.jsonl"];
+      const foreign = ["p/not ours", "p/act-ended/x", "p2/act-ended/attempt-0/x", "act-ended/attempt-0/x"];
+      for (const key of [...over, ...running].map((path) => `p/${path}`).concat(foreign)) await begin(key);
+
+      expect(await collected("p/", 0.9)).toEqual([]);
+      expect(await collected("p/", 1.1)).toEqual(over);
+      expect(await collected("p/", 1.1)).toEqual([]);
+      expect(await uploads()).toEqual([...running.map((path) => `p/${path}`), ...foreign].sort());
+      expect(await collected("p/", 8 * 24 + 1)).toEqual(running);
+      expect(await uploads()).toEqual([...foreign].sort());
+      expect(await collected("p2/", 1_000)).toEqual([]); // there is no store
+    }, 120_000);
+
+    test("is part of `rollcall gc`, which says so when it cannot look", async () => {
+      const store = await openArtifactStore(`s3://${bucket}/p`, { endpoint: ceph.endpoint });
+      await store.commit(resultOf("act-ended"));
+      await begin("p/act-ended/attempt-0/events.jsonl");
+      const env = { ...ceph.env, ROLLCALL_ARTIFACTS: `s3://${bucket}/p`, XDG_STATE_HOME: tempDir() };
+      const young = await rollcall(["gc"], { env });
+      expect(young.code, young.stderr).toBe(0);
+      expect(young.stdout).toContain("nothing was left here");
+      expect(await uploads()).toHaveLength(1);
+      const missing = await rollcall(["gc"], { env: { ...env, ROLLCALL_ARTIFACTS: "s3://missing-bucket/p" } });
+      expect(missing).toMatchObject({ code: 1, stdout: expect.stringContaining("NoSuchBucket") as string });
     });
   });
 
