@@ -4,8 +4,9 @@ import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
+import { makeDirectory } from "../host/directory.ts";
 import type { SandboxProvider, SandboxProviderName } from "../sandbox/types.ts";
-import { makeProvider } from "./provider.ts";
+import { makeProvider, sandboxStateDir } from "./provider.ts";
 
 /** What this machine brings to every activation: looked for and tried once, before anything is queued. */
 export interface Machine {
@@ -16,8 +17,12 @@ export interface Machine {
   host: string;
 }
 
-/** Throws RollcallError "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
+/** Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
 export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
+  await makeDirectory(sandboxStateDir(settings), {
+    what: "the place for records of sandboxes",
+    fix: "set state_dir (ROLLCALL_STATE_DIR) to a directory that this user can write to",
+  });
   const codex = await configuredCodex(settings);
   const { allow_providers, allow_key_env } = admissionPolicy(settings);
   const providers: Machine["providers"] = {};

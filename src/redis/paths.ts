@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
-import { lstat, mkdir, realpath } from "node:fs/promises";
+import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { hasErrno, RollcallError } from "../errors.ts";
+import { makeDirectory } from "../host/directory.ts";
 
 /** The two unix sockets of one embedded Redis. */
 export interface EmbeddedSockets {
@@ -66,9 +67,10 @@ export async function makeSocketDir(place: { runtimeDir?: string | undefined; tm
   return path;
 }
 
-/** Makes a directory that only this user can enter, or checks that it is one. @throws RollcallError directory_not_private */
+/** Makes a directory that only this user can enter, or checks that it is one. @throws RollcallError directory_not_private, directory_unusable */
 export async function makePrivateDir(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  const fix = "set state_dir (ROLLCALL_STATE_DIR) or XDG_RUNTIME_DIR, whichever it comes from, to a directory of this user's";
+  await makeDirectory(path, { what: "a place for Redis' data and sockets", fix });
   if (!(await isPrivateDir(path))) {
     throw new RollcallError(
       "directory_not_private",
@@ -89,7 +91,7 @@ export async function futureRealpath(path: string): Promise<string> {
   try {
     return await realpath(absolute);
   } catch (error) {
-    if (!hasErrno(error, "ENOENT")) throw error;
+    if (!hasErrno(error, "ENOENT") && !hasErrno(error, "ENOTDIR")) throw error; // what is in the way shows when it is made
     return join(await futureRealpath(dirname(absolute)), basename(absolute));
   }
 }

@@ -3,6 +3,7 @@ import { mkdir, readFile, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import { whyUnusable } from "../host/directory.ts";
 import { replaceFile } from "../host/files.ts";
 import { takeLockFile } from "../host/lock-file.ts";
 
@@ -121,12 +122,4 @@ export function requireSameRun(root: string, manifest: Manifest, wanted: Pick<Ma
       `${root} was started with other settings, so its results would not compare:\n${shown.join("\n")}\nUse those again, or choose another --out`,
     );
   }
-}
-
-function whyUnusable(error: unknown): string {
-  if (hasErrno(error, "EACCES") || hasErrno(error, "EPERM")) return "permission denied (not writable)";
-  if (hasErrno(error, "EROFS")) return "its file system is read-only (not writable)";
-  if (hasErrno(error, "ENOTDIR") || hasErrno(error, "EEXIST")) return "a part of the path is a file, not a directory";
-  if (hasErrno(error, "ENOSPC")) return "the disk is full";
-  return messageOf(error);
 }

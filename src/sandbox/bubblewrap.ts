@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { basename, dirname, join, resolve } from "node:path";
-import { mkdir } from "node:fs/promises";
+import { access, mkdir } from "node:fs/promises";
 import { RollcallError } from "../errors.ts";
 import { inspectBubblewrap, missingOptions, reachableBubblewrap, type BubblewrapBinary } from "./bubblewrap-binary.ts";
 import { probeBubblewrap } from "./bubblewrap-probe.ts";
@@ -58,7 +58,8 @@ export interface BubblewrapHost {
 export function createBubblewrapProvider(given: BubblewrapOptions): SandboxProvider {
   const options = { ...given, stateDir: resolve(given.stateDir) }; // bwrap has another working directory
   let host: Promise<BubblewrapHost> | null = null;
-  const prepare = (): Promise<BubblewrapHost> => {
+  const prepare = async (): Promise<BubblewrapHost> => {
+    if (host !== null && !(await isStillThere(await host))) host = null;
     host ??= prepareHost(options).catch((error: unknown) => {
       host = null; // may be mended meanwhile
       throw error;
@@ -78,6 +79,20 @@ export function createBubblewrapProvider(given: BubblewrapOptions): SandboxProvi
     endEarlier: (owner) => endEarlierAttempts(options.stateDir, owner),
     probe: () => probeBubblewrap(prepare, create),
   };
+}
+
+/** Somebody may remove the shared directories, or bwrap, while the worker lives. */
+async function isStillThere({ command, shared }: BubblewrapHost): Promise<boolean> {
+  const places = [command, ...(shared === null ? [] : [shared.sandboxes, shared.runtimes, shared.uids])];
+  const found = await Promise.all(
+    places.map((path) =>
+      access(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return !found.includes(false);
 }
 
 async function prepareHost({ bwrapPath, runtimeRoot = DEFAULT_RUNTIME_ROOT }: BubblewrapOptions): Promise<BubblewrapHost> {

@@ -2,6 +2,7 @@
 import { chmod, lstat, mkdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RollcallError } from "../errors.ts";
+import { makeDirectory } from "../host/directory.ts";
 
 /** Directories that all root workers of a host share; see {@link prepareSharedRoot}. */
 export interface SharedRoot {
@@ -16,7 +17,7 @@ export interface SharedRoot {
  * "sandbox_failed" when another user could pass off something of his own there, or could not pass.
  */
 export async function prepareSharedRoot(root: string): Promise<SharedRoot> {
-  await mkdir(root, { recursive: true, mode: 0o711 });
+  await makeDirectory(root, { what: "the place for root workers' sandboxes", fix: "put what is there elsewhere", mode: 0o711 });
   const real = await realpath(root);
   const made = { sandboxes: join(real, "sandboxes"), runtimes: join(real, "runtimes"), uids: join(real, "uids") };
   for (const path of [real, made.sandboxes, made.runtimes, made.uids]) {

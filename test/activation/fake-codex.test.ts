@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { checkCodexVersion, type CodexBinary } from "../../src/codex/binary.ts";
+import { binaryStamp, checkCodexVersion, type CodexBinary } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { processIdentity } from "../../src/host/process.ts";
 import { attemptRunner, type RunOptions } from "../support/attempt.ts";
@@ -98,6 +100,27 @@ describe("what a launched process may do to its worker", () => {
     const result = await run("lingers");
     expect(result).toMatchObject({ status: "completed", failure: null, cause_class: null });
     expect(result.evidence).toMatchObject({ stopped: { kind: "linger" }, exit_code: 9, turn_completed: true });
+  });
+
+  it.each([
+    ["removed", (path: string) => rmSync(path)],
+    ["exchanged", (path: string) => writeFileSync(path, "#!/bin/sh\nexit 0\n", { mode: 0o755 })],
+  ])("that was %s since its worker started is a failure of that host: tried again, elsewhere [E21]", async (what, change) => {
+    const hostDir = join(dir, what);
+    mkdirSync(hostDir);
+    cpSync(join(FAKES, "reads-nothing"), join(hostDir, "reads-nothing"));
+    const codex = { ...fake("reads-nothing"), hostDir };
+    const runner = await attemptRunner(join(dir, `${what}-runner`), { ...codex, stamp: await binaryStamp(codex) });
+    const one = (id: string) => runner.outcome({ task_id: { taskset: "t", task_id: id }, input: "x" });
+    expect((await one("before")).result?.status).toBe("completed");
+    change(join(hostDir, "reads-nothing"));
+    const { end, attempt } = await one("after");
+    expect(end.kind).toBe("retry");
+    expect(attempt).toMatchObject({
+      cause_class: "infrastructure",
+      failure: { failure_kind: "transport_local_resource", cause_code: "sandbox_failed", status_code: 503, terminal: false },
+    });
+    expect(attempt.failure?.failure_reason).toContain("reads-nothing was removed or exchanged since this worker started");
   });
 
   it("is refused before anything runs when its version is another one [R48]", async () => {

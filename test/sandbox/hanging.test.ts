@@ -94,6 +94,33 @@ describe.each([
   });
 });
 
+describe.skipIf(!ROOT || bwrap === null)("the place for root workers' sandboxes", () => {
+  it("is refused with its path when a file is there [A15]", async () => {
+    writeFileSync(join(base, "shared"), "in the way");
+    const { ok, summary } = await bubblewrap(bwrap).probe();
+    expect({ ok, summary }).toEqual({
+      ok: false,
+      summary: expect.stringMatching(/shared as the place .* is a file, not a directory; put/) as string,
+    });
+  });
+
+  it("is made again when it is removed while a sandbox runs; what runs can be ended [A15]", async () => {
+    const provider = bubblewrap(bwrap);
+    const first = await provider.create(specOf("first"));
+    const running = first.exec(["/bin/sleep", "60"], { env: {}, cwd: first.inside.workdir });
+    running.stdout.resume();
+    running.stderr.resume();
+    rmSync(join(base, "shared"), { recursive: true });
+    const second = await provider.create(specOf("second"));
+    const other = second.exec(["/bin/touch", "made"], { env: {}, cwd: second.inside.workdir });
+    other.stdout.resume();
+    other.stderr.resume();
+    expect(await other.exited).toEqual({ started: true, code: 0, signal: null });
+    for (const sandbox of [first, second]) expect(await sandbox.destroy()).toEqual({ cleanup_error: null });
+    expect(left()).toEqual([]);
+  });
+});
+
 describe.skipIf(!ROOT || bwrap === null)("the copy of a program that a root worker's sandboxes run", () => {
   it.each([
     ["removed", (copy: string) => rmSync(copy, { recursive: true })],

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { connectRedis } from "../../src/redis/connect.ts";
+import type { Summary } from "../../src/rollout/summary.ts";
+import { besides, fakeCommand, type FakeCommand } from "../support/fake-command.ts";
+import { startTestRedis } from "../support/redis.ts";
+
+// The same command again, on real parts but for Codex: what runs once more, and what stays.
+
+/** Ends as its prompt says. */
+const AS_TOLD = `case "$prompt" in
+  agent) echo '{"type":"turn.started"}'
+    echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"I gave up"}}'
+    echo '{"type":"turn.failed","error":{"message":"it gave up"}}'; exit 1;;
+  infra) echo '{"type":"turn.started"}'; kill -9 $$;;
+  startup) echo "the disk is on fire" >&2; exit 1;;
+esac
+turn "$prompt"`;
+const ROWS = ["ok", "ok", "ok", "ok", "agent", "agent", "infra", "infra", "startup", "never"].map((input, n) => ({ id: `t${n}`, input }));
+const QUICK = ["--concurrency", "3", "--probe", "0"];
+
+function summaryOf({ out }: FakeCommand): Summary {
+  return JSON.parse(readFileSync(join(out, "summary.json"), "utf8")) as Summary;
+}
+
+/** Artifacts' directory of a task, e.g. to see how often it ran. */
+function attemptsOf(command: FakeCommand, task: string): string[] {
+  const { activation_id } = command.results().get(task)!;
+  return readdirSync(join(command.out, "artifacts", activation_id))
+    .filter((name) => name.startsWith("attempt-"))
+    .sort();
+}
+
+describe("a run of ten tasks that is started again", () => {
+  it.each<[string, string[], string[]]>([
+    ["by default", [], ["t6", "t7", "t8", "t9"]],
+    ["with --retry infra", ["--retry", "infra"], ["t6", "t7", "t8", "t9"]],
+    ["with --retry failed", ["--retry", "failed"], ["t4", "t5", "t6", "t7", "t8", "t9"]],
+    ["with --retry none", ["--retry", "none"], ["t9"]],
+  ])("%s runs these tasks, and no other [E1]", async (_what, flags, expected) => {
+    const command = await fakeCommand(AS_TOLD);
+    writeFileSync(join(command.root, "rollcall.toml"), "max_attempts = 1\n[breaker]\nmode = 'off'\n");
+    const settings = ["--config", join(command.root, "rollcall.toml")];
+    await command.run(ROWS, ...QUICK, ...settings, "--limit", "9");
+    const before = [...command.results()].map(([id, { status, cause_class }]) => `${id} ${status} ${cause_class}`);
+    expect(before.sort()).toEqual([
+      ...["t0", "t1", "t2", "t3"].map((id) => `${id} completed null`),
+      ...["t4", "t5"].map((id) => `${id} failed agent`),
+      ...["t6", "t7", "t8"].map((id) => `${id} failed infrastructure`),
+    ]);
+    command.codex("turn again");
+    const { code } = await command.run(ROWS, ...QUICK, ...settings, ...flags);
+    const again = [...command.results()].flatMap(([id, { response }]) => (JSON.stringify(response).includes('"again"') ? [id] : []));
+    expect(again.sort()).toEqual(expected);
+    expect(summaryOf(command)).toMatchObject({ total: 10, missing: 0 });
+    expect(code).toBe(expected.length === 6 ? 0 : 1);
+  });
+});
+
+describe("what somebody deleted by hand", () => {
+  it("is told and run again where it was a result, taken in where it was a line, and built again where it was all lines [E2]", async () => {
+    const command = await fakeCommand('turn "first"');
+    const rows = ROWS.slice(0, 3);
+    await command.run(rows, ...QUICK);
+    const idOf = (task: string): string => command.results().get(task)!.activation_id;
+    const lines = readFileSync(join(command.out, "results.jsonl"), "utf8").split("\n");
+    rmSync(join(command.out, "artifacts", idOf("t0"), "result.json"));
+    writeFileSync(join(command.out, "results.jsonl"), lines.filter((line) => !line.includes(idOf("t1"))).join("\n"));
+    command.codex('turn "second"');
+    const again = await command.run(rows, ...QUICK);
+    expect(again).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/1 taken in from the store.*1 with a line in results.jsonl but no result/) as string,
+    });
+    const said = [...command.results()].map(([id, { response }]) => [id, /first|second/.exec(JSON.stringify(response?.output))?.[0]]);
+    expect(Object.fromEntries(said)).toEqual({ t0: "second", t1: "first", t2: "first" });
+
+    const whole = [...command.results().keys()].sort();
+    rmSync(join(command.out, "results.jsonl"));
+    rmSync(join(command.out, "summary.json"));
+    expect(await besides(command, "collect", "--out", command.out)).toMatchObject({ code: 0 });
+    expect([...command.results().keys()].sort()).toEqual(whole);
+    expect(summaryOf(command)).toMatchObject({ total: 3, missing: 0, by_status: { completed: 3 } });
+  });
+
+  it("is missing, and is run by the same command, where it was an activation's keys in Redis [E2]", async () => {
+    const redis = await startTestRedis({ tcp: { password: "pw" } });
+    onTestFinished(() => redis.stop());
+    const client = connectRedis(redis.target, { role: "command", onError: () => undefined });
+    onTestFinished(() => client.disconnect());
+    const command = await fakeCommand('[ "$prompt" = waits ] && exec sleep 300\nturn "$prompt"');
+    command.env["REDIS_URL"] = redis.target.kind === "url" ? redis.target.url : "";
+    command.env["ROLLCALL_SECRET_KEY"] = Buffer.alloc(32, 7).toString("base64");
+    command.env["ROLLCALL_ARTIFACTS_DIR"] = join(command.root, "artifacts");
+    const rows = [{ id: "t0", input: "waits" }, ...["t1", "t2"].map((id) => ({ id, input: "x" }))];
+    const run = command.start(rows, "--workers", "1", "--probe", "0");
+    await vi.waitFor(async () => expect(await client.keys("*:ledger:*-t0")).not.toEqual([]), { timeout: 40_000 });
+    const gone = (await client.keys("*")).filter((key) => key.includes("-t1"));
+    expect(gone.length).toBeGreaterThan(0);
+    await client.del(...gone);
+    run.child.kill("SIGINT");
+    expect(await run.ended).toMatchObject({ code: 75 });
+    expect(summaryOf(command)).toMatchObject({ total: 3, interrupted: true });
+    command.codex("turn again");
+    expect(await command.run(rows, "--workers", "1", "--probe", "0")).toMatchObject({ code: 0 });
+    expect(summaryOf(command)).toMatchObject({ total: 3, missing: 0, by_status: { completed: 3 } });
+  });
+});
+
+it("a task whose first attempt failed and whose second one worked counts once, and both are kept [E4]", async () => {
+  const command = await fakeCommand(
+    `grep -q -- '-a1[/"]' "$CODEX_HOME/config.toml" || { echo "the first one fails" >&2; exit 1; }\nturn done`,
+  );
+  writeFileSync(join(command.root, "rollcall.toml"), "[retry]\nbase_seconds = 0.2\n");
+  expect(await command.run([{ id: "t0", input: "x" }], "--config", join(command.root, "rollcall.toml"))).toMatchObject({ code: 0 });
+  const result = command.results().get("t0")!;
+  expect(result).toMatchObject({ status: "completed", capture_key: expect.stringMatching(/-a1$/) as string });
+  expect(result.attempts.map(({ status, capture_key }) => [status, capture_key.endsWith("-a1")])).toEqual([
+    ["failed", false],
+    ["completed", true],
+  ]);
+  expect(attemptsOf(command, "t0")).toEqual(["attempt-0", "attempt-1"]);
+  for (const [number, what] of [
+    ["0", "the first one fails"],
+    ["1", "agent_invocation"],
+  ] as const) {
+    const directory = join(command.out, "artifacts", result.activation_id, `attempt-${number}`);
+    expect(existsSync(join(directory, "events.jsonl"))).toBe(true);
+    expect(
+      JSON.stringify((JSON.parse(readFileSync(join(directory, "attempt.json"), "utf8")) as { observations: unknown }).observations),
+    ).toContain(what);
+  }
+  expect(readFileSync(join(command.out, "results.jsonl"), "utf8").trim().split("\n")).toHaveLength(1);
+  expect(summaryOf(command)).toMatchObject({ total: 1, missing: 0, by_status: { completed: 1, failed: 0 } });
+});
+
+it("what fails for good does so at once, without another attempt, and is counted by its cause [E21]", async () => {
+  const command = await fakeCommand(`[ "$prompt" = bad ] && { echo "Error loading config.toml: bad" >&2; exit 1; }\nturn "$prompt"`);
+  const rows = [
+    { id: "fine", input: "x" },
+    ...["bad-0", "bad-1"].map((id) => ({ id, input: "bad" })),
+    ...["image-0", "image-1"].map((id) => ({ id, input: "x", sandbox: { image: "no/such:image" } })),
+    { id: "provider", input: "x", sandbox: { provider: "docker" } },
+    {
+      id: "grant",
+      input: "x",
+      tool_grants: [{ type: "mcp", name: "office", connection: { transport: "streamable_http", url: "ftp://x" } }],
+    },
+  ];
+  const { code, stdout, stderr } = await command.run(rows, ...QUICK, "--skip-invalid");
+  expect(code).toBe(1);
+  const results = command.results();
+  for (const id of ["bad-0", "bad-1"]) {
+    const { failure, attempts } = results.get(id)!;
+    expect({ ...failure, attempts: attempts.length }).toMatchObject({ cause_code: "config_invalid", terminal: true, attempts: 1 });
+  }
+  for (const id of ["image-0", "image-1", "provider", "grant"]) {
+    const { status, failure, attempts } = results.get(id)!;
+    expect({ status, ...failure, attempts }).toMatchObject({ status: "refused", terminal: true, status_code: 422, attempts: [] });
+  }
+  const { by_cause_code } = summaryOf(command);
+  expect(by_cause_code["config_invalid"]).toBe(2);
+  expect(Object.values(by_cause_code).reduce((sum, count) => sum + count, 0)).toBe(6);
+  expect(stdout + stderr).toMatch(/2 config_invalid/);
+
+  command.env["CODEX_BIN"] = join(command.root, "nowhere", "codex");
+  rmSync(command.out, { recursive: true });
+  const missing = await command.run(rows, "--skip-invalid");
+  expect(missing).toMatchObject({ code: 2, stderr: expect.stringMatching(/nowhere\/codex does not exist/) as string });
+});
