@@ -19,8 +19,8 @@ const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 /** A way in which Redis does not take down what ends: begins, and then is over. */
 export interface Away {
   redis?: TestRedisOptions;
-  begin(redis: TestRedis): Promise<unknown>;
-  end(redis: TestRedis): Promise<unknown>;
+  begin: (redis: TestRedis) => Promise<unknown>;
+  end: (redis: TestRedis) => Promise<unknown>;
 }
 
 async function asked(redis: TestRedis, use: (client: Redis) => Promise<unknown>): Promise<void> {
@@ -60,11 +60,11 @@ export const AWAY: Record<string, Away> = {
     end: (redis) => asked(redis, (client) => client.replicaof("NO", "ONE")),
   },
   "unable to save (MISCONF)": {
-    async begin(redis) {
+    begin: async (redis) => {
       mkdirSync(join(redis.dir, "dump.rdb", "in-the-way"), { recursive: true });
       await asked(redis, failSnapshot);
     },
-    async end(redis) {
+    end: async (redis) => {
       rmSync(join(redis.dir, "dump.rdb"), { recursive: true, force: true });
       await asked(redis, (client) => client.bgsave());
     },
@@ -95,7 +95,7 @@ export async function endsWhileAway({ redis, begin, end }: Away, awayMs: number,
     const activation = activationOf("act-a", { input: told, sandbox: { provider: "host" }, reply_to: "results" });
     await enqueueActivations(rig.queues, [activation], { keys: TEST_KEYS });
     const starts = (): string[] => readFileSync(`${told}.starts`, "utf8").trim().split("\n");
-    await vi.waitFor(() => expect(starts()).toHaveLength(1), { timeout: 40_000, interval: 50 });
+    await vi.waitFor(() => expect(starts()).toHaveLength(1), { timeout: 90_000, interval: 50 });
 
     await begin(rig.redis);
     const away = performance.now();
@@ -106,13 +106,13 @@ export async function endsWhileAway({ redis, begin, end }: Away, awayMs: number,
         expect(result).not.toBeNull();
         return result!;
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
     expect(saved).toMatchObject({ status: "completed", attempts: [{ attempt: 0 }] });
     await delay(awayMs - (performance.now() - away));
     await end(rig.redis);
 
-    expect(await rig.ended("act-a")).toEqual(saved);
+    expect(await rig.ended("act-a", 0, 150_000)).toEqual(saved); // up to a lock and two looks for lost claims
     expect(starts()).toHaveLength(1);
     expect(await rig.queues.results("results").getJobCounts("waiting")).toEqual({ waiting: 1 });
     const [job] = await rig.queues.results("results").getWaiting();

@@ -46,7 +46,7 @@ export interface Rig {
   /** Another process' view of the queues. */
   open(): Queues;
   /** The committed result, once it is there and recorded by `final`. */
-  ended(activationId: string, generation?: number): Promise<ActivationResult>;
+  ended(activationId: string, generation?: number, timeoutMs?: number): Promise<ActivationResult>;
   close(): Promise<void>;
 }
 
@@ -86,7 +86,7 @@ export async function startRig(settings: Partial<QueueSettings> = {}, redisOptio
       closing.unshift(() => sentinel.close({ graceMs: 3_000 }));
       return sentinel;
     },
-    async ended(activationId, generation = 0) {
+    async ended(activationId, generation = 0, timeoutMs = 30_000) {
       return vi.waitFor(
         async () => {
           const job = await queues.final.getJob(generation === 0 ? `f-${activationId}` : `f-${activationId}.g${generation}`);
@@ -95,13 +95,13 @@ export async function startRig(settings: Partial<QueueSettings> = {}, redisOptio
           expect(result?.generation).toBe(generation);
           return result!;
         },
-        { timeout: 30_000, interval: 50 },
+        { timeout: timeoutMs, interval: 50 },
       );
     },
     async close() {
       for (const close of closing) await close();
       await redis.stop();
-      await rm(storeRoot, { recursive: true, force: true });
+      await rm(storeRoot, { recursive: true, force: true, maxRetries: 5 }); // what is still being written to
     },
   };
 }
