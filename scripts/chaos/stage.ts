@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,6 +56,8 @@ const DIST = fileURLToPath(new URL("../../", import.meta.url));
 /** Files and servers that the run needs. `undo` gets what takes each away again, also when this throws. */
 export async function openStage(options: StageOptions, undo: (() => Promise<unknown>)[]): Promise<Stage> {
   const root = options.keep === null ? await mkdtemp(join(tmpdir(), "chaos-")) : resolve(options.keep);
+  if (options.keep !== null && (await readdir(root).catch(() => [])).length > 0)
+    throw new Error(`${root} is not empty: what an earlier run kept would be judged too`);
   if (options.keep === null) undo.push(() => rm(root, { recursive: true, force: true }));
   const places = placesIn(root);
   for (const path of [places.given, places.state, places.runtime, places.temporary, places.logs]) {
