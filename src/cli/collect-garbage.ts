@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { directoryLeftovers } from "../artifacts/directory-leftovers.ts";
 import { parseS3Location } from "../artifacts/s3-location.ts";
 import type { Settings } from "../config/settings.ts";
 import { messageOf } from "../errors.ts";
@@ -14,7 +15,7 @@ export interface Collected extends Pick<Leftover, "kind" | "what" | "why"> {
 }
 
 /**
- * Looks for leftovers on this host, and in the S3 store where there is one, and removes them, or with `dryRun` only tells. What it
+ * Looks for leftovers on this host, and in the artifact store that is configured, and removes them, or with `dryRun` only tells. What it
  * could not remove, or look at, is among the answer.
  */
 export async function collectGarbage(settings: Settings, { dryRun }: { dryRun: boolean }): Promise<Collected[]> {
@@ -29,10 +30,13 @@ export async function collectGarbage(settings: Settings, { dryRun }: { dryRun: b
   await take(redisLeftovers(settings.state_dir));
   const { artifacts = "", s3 } = settings;
   const location = parseS3Location(artifacts);
-  if (location === null) return collected;
-  const { s3Leftovers } = await import("../artifacts/s3-leftovers.ts"); // the SDK takes a third of a second to load
-  await take(s3Leftovers(location, s3)).catch((error: unknown) => {
-    collected.push({ kind: "upload", what: artifacts, why: "", done: "stayed", error: messageOf(error) });
-  });
+  if (artifacts === "") return collected;
+  try {
+    if (location === null) await take(directoryLeftovers(artifacts));
+    else await take((await import("../artifacts/s3-leftovers.ts")).s3Leftovers(location, s3)); // the SDK takes a third of a second to load
+  } catch (error) {
+    const kind = location === null ? "temporary_file" : "upload";
+    collected.push({ kind, what: artifacts, why: "", done: "stayed", error: messageOf(error) });
+  }
   return collected;
 }

@@ -34,6 +34,11 @@ export async function replaceFile(path: string, bytes: string | Uint8Array, mode
   await syncDirectory(dirname(path));
 }
 
+/** Whether a file of this name is one that {@link createOnly} or {@link replaceFile} had not put in its place. */
+export function isTemporaryName(name: string): boolean {
+  return /^\..+\.[0-9a-f]{12}\.tmp$/.test(name);
+}
+
 async function writeTemporary(path: string, bytes: string | Uint8Array, mode: number): Promise<string> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
   const file = await open(temporary, "wx", mode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
@@ -38,6 +38,20 @@ it("gc tells with --dry-run what dead workers left, removes it, and then finds n
   expect(existsSync(directory)).toBe(false);
   const { found } = JSON.parse((await rollcall(["gc", "--json"], { env })).stdout) as { found: { what: string }[] };
   expect(found.filter(({ what }) => what.includes(state))).toEqual([]);
+});
+
+it("gc takes halves of documents that are a day old out of the artifact store, and nothing else", async () => {
+  const root = tempDir();
+  await openDirectoryStore(root);
+  const [attempt, half] = [join(root, "act-a", "attempt-0"), ".result.json.0123456789ab.tmp"];
+  mkdirSync(attempt, { recursive: true });
+  const [old, fresh, mine] = [join(root, "act-a", half), join(attempt, ".attempt.json.0123456789ab.tmp"), join(attempt, ".notes.tmp")];
+  for (const path of [old, fresh, mine]) writeFileSync(path, "{");
+  for (const path of [old, mine]) utimesSync(path, new Date(0), new Date(0));
+  const env = { ROLLCALL_STATE_DIR: tempDir(), ROLLCALL_ARTIFACTS: root };
+  const { found } = JSON.parse((await rollcall(["gc", "--json"], { env })).stdout) as { found: { what: string; done: string }[] };
+  expect(found.filter(({ what }) => what.startsWith(root))).toMatchObject([{ what: old, done: "removed" }]);
+  expect([old, fresh, mine].map((path) => existsSync(path))).toEqual([false, true, true]);
 });
 
 it("clean counts with --dry-run, removes what ended long enough ago, and a whole run by its id", async () => {
