@@ -30,7 +30,7 @@ export interface SessionFacts {
   reconnects: number;
   /** Items and usage show that the model answered; null = cannot be told. */
   modelAnswered: boolean | null;
-  /** Ids of tool items that completed without having started. */
+  /** Ids of tool items that completed without having started; at most 1,000. */
   toolStartsMissing: string[];
   events: number;
   unparsedLines: number;
@@ -47,9 +47,12 @@ interface OpenItem {
 const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024;
 /** Stands for the id of items that have none. */
 const NO_ID = "item";
-/** What the smallest item costs in memory. */
-const ITEM_OVERHEAD = 512;
-/** Errors, advisories, tool names: more than this are not told apart any more. */
+/**
+ * What each item counts beside its bytes, so that there are at most some 16,000. Until it stands in the result it is joined,
+ * redacted and written several times, which takes about 9 KB of memory for the smallest (measured).
+ */
+const ITEM_OVERHEAD = 4_096;
+/** Errors, advisories, tool names, missing starts: more than this are not told apart any more. */
 const MAX_LISTED = 1_000;
 
 /** Folds the records of one session as they come. Memory is bounded by `maxBytes` of items; what decides the verdict is always seen. */
@@ -180,7 +183,7 @@ export class Session {
     if (!this.#fits(bytes)) return;
     const id = this.#distinct(item.id);
     this.#ids.set(item.id ?? NO_ID, this.#uses(item.id) + 1);
-    if (use !== null && opened === undefined) this.#facts.toolStartsMissing.push(id);
+    if (use !== null && opened === undefined && this.#facts.toolStartsMissing.length < MAX_LISTED) this.#facts.toolStartsMissing.push(id);
     this.#facts.items.push(...responseItems(item, id, false));
     this.#facts.toolCalls.push(...this.#toolCall(item, id, opened?.startedAt ?? null, at));
   }

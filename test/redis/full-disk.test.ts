@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { mountSmallDisk, type SmallDisk } from "../../scripts/chaos/disk.ts";
 import { processIdentity } from "../../src/host/process.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { startEmbedded, type EmbeddedRedis } from "../../src/redis/embedded.ts";
+import { readSockets } from "../../src/redis/keeper-start.ts";
 import { stateFiles } from "../../src/redis/paths.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 
@@ -16,6 +18,17 @@ let runs = 0;
 const probe = await mountSmallDisk(join(dir, "probe"), 1);
 await probe.disk?.close();
 const skipped = probe.disk === null ? ` [NOT RUN: ${probe.why}]` : "";
+
+/** The first lines that a keeper says, or as many as there are. */
+async function heard(keeperSocket: string, lines: number): Promise<string> {
+  const socket = connect(keeperSocket).setEncoding("utf8");
+  let said = "";
+  for await (const text of socket) {
+    said += text as string;
+    if (said.split("\n").length > lines) break;
+  }
+  return said;
+}
 
 describe.skipIf(probe.disk === null)(`the embedded Redis on a disk that fills up${skipped}`, () => {
   const onLost = vi.fn<(error: Error) => void>();
@@ -70,6 +83,8 @@ describe.skipIf(probe.disk === null)(`the embedded Redis on a disk that fills up
       })();
       const log = (): Promise<string> => readFile(stateFiles(handle.stateDir).log, "utf8");
       await vi.waitFor(() => expect(redis.status).not.toBe("ready"), WAIT);
+      // The keeper tells whoever asks once a second: it neither gives up nor starts what would end at once.
+      expect(await heard((await readSockets(handle.stateDir))!.keeper, 4)).toBe("starting\n".repeat(4));
       expect(answered).toBe(false);
       expect(await log()).toContain("ready to accept connections");
 
