@@ -98,7 +98,7 @@ export const CASES: readonly Requirement[] = [
   { id: "D3", claimed: true, text: "finished work refused after an outage" },
   { id: "D4", claimed: false, text: "SIGTERM with long jobs" },
   { id: "D5", claimed: true, text: "a parent waits for ever" },
-  { id: "D7", claimed: false, text: "memory grows" },
+  { id: "D7", claimed: true, text: "memory grows" },
   { id: "D8", claimed: true, text: "an evicting Redis" },
   { id: "D10", claimed: false, text: "clean blocks Redis" },
   { id: "D11", claimed: false, text: "the dashboard dies on large data" },
@@ -117,5 +117,5 @@ export const CASES: readonly Requirement[] = [
   { id: "E18", claimed: true, text: "exit 0 though all failed" },
   { id: "E19", claimed: true, text: "driver killed" },
   { id: "E21", claimed: true, text: "permanent failure retried for ever" },
-  { id: "E24", claimed: false, text: "the same output stored many times" },
+  { id: "E24", claimed: true, text: "the same output stored many times" },
 ];
