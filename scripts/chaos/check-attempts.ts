@@ -5,6 +5,8 @@ import type { Repeat } from "./reasons.ts";
 
 /** A file's time and this process's clock are of one machine; what is written takes a moment to be there. */
 const SLACK_MS = 1_000;
+/** An attempt that took its number before the commit hears of it with its worker's next heartbeat at the latest, or is seen late. */
+const HEARS_MS = 4_000;
 
 /** Whether each attempt had to be, is counted, and none came after the end. Pure. */
 export function attemptChecks(facts: RunFacts, repeats: readonly Repeat[]): Check[] {
@@ -14,7 +16,7 @@ export function attemptChecks(facts: RunFacts, repeats: readonly Repeat[]): Chec
 function nothingAfterTheCommit(facts: RunFacts, repeats: readonly Repeat[]): Check {
   const began = facts.ends.flatMap((end) =>
     facts.runs
-      .filter((run) => run.activation_id === end.activation_id && run.began_at > end.committed_at + SLACK_MS)
+      .filter((run) => run.activation_id === end.activation_id && run.began_at > end.committed_at + HEARS_MS)
       .map(
         (run) => `${end.activation_id}: attempt ${run.attempt} began ${run.began_at - Math.round(end.committed_at)} ms after the commit`,
       ),
@@ -31,7 +33,7 @@ function nothingAfterTheCommit(facts: RunFacts, repeats: readonly Repeat[]): Che
 /** The call came from an attempt that began before the end, beside another one for which there was a reason. */
 function isForcedDouble({ runs }: RunFacts, repeats: readonly Repeat[], end: StoredEnd, thread: string | null): boolean {
   const run = runs.find(({ activation_id, threads }) => activation_id === end.activation_id && thread !== null && threads.includes(thread));
-  if (run === undefined || run.began_at > end.committed_at + SLACK_MS) return false;
+  if (run === undefined || run.began_at > end.committed_at + HEARS_MS) return false;
   return repeats.some(({ activation_id, reason }) => activation_id === end.activation_id && reason !== null);
 }
 

@@ -27,7 +27,8 @@ export interface ChaosTaskParts {
 const GENEROUS = 10;
 /** One retry is enough to be seen. */
 const WHEN_DOWN = 2;
-const TIME_LIMIT_SECONDS = 8;
+/** Long enough for a start of Codex on a busy machine, which would be another failure. */
+const TIME_LIMIT_SECONDS = 20;
 /** Of these, every so many tasks one. */
 const EVERY = 11;
 

@@ -97,8 +97,9 @@ export async function openSandbox(
   }
 }
 
-async function destroyLate(sandbox: Sandbox, { log }: RunPorts): Promise<void> {
+async function destroyLate(sandbox: Sandbox, { log, abandoned }: RunPorts): Promise<void> {
   const { cleanup_error } = await sandbox.destroy();
+  if (cleanup_error !== null) abandoned.add(sandbox);
   log.warn({ sandbox: sandbox.id, cleanup_error }, "a sandbox was ready after nobody waited for it any more; it was destroyed");
 }
 

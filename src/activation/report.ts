@@ -167,10 +167,8 @@ class ReportInProgress {
     const { cleanup_error } = await this.#sandbox.destroy();
     this.#cleanupError = cleanup_error === null ? null : redactText(this.#context.secrets, cleanup_error);
     if (cleanup_error !== null) {
-      this.#ports.log.error(
-        { sandbox: this.#sandbox.id, cleanup_error },
-        "a sandbox could not be removed; its record is kept for a reaper",
-      );
+      this.#ports.abandoned.add(this.#sandbox);
+      this.#ports.log.error({ sandbox: this.#sandbox.id, cleanup_error }, "a sandbox could not be removed; it is tried again");
     }
   }
 

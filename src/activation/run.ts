@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import { redactError, type LiveSecrets } from "../redact/index.ts";
-import type { SandboxProvider } from "../sandbox/types.ts";
+import type { Sandbox, SandboxProvider } from "../sandbox/types.ts";
 import { beginAttempt, requireModelKey } from "./attempt.ts";
 import { codexFor, launchCommand, openSandbox, placeFiles, planSession, writeConfig } from "./open-sandbox.ts";
 import type { Claim, RunEnd } from "./ports.ts";
@@ -25,6 +25,8 @@ export interface RunPorts {
   /** How long each step of making a sandbox may take: itself, placing files, bwrap's start. */
   createSeconds: number;
   worker: { id: string; host: string; version: string };
+  /** Gets each sandbox whose removal failed: whoever has the set tries again. */
+  abandoned: Set<Pick<Sandbox, "id" | "destroy">>;
   /** So that no log line of this process shows a secret of a running activation. */
   liveSecrets: LiveSecrets;
   log: Logger;

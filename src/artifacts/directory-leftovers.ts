@@ -3,7 +3,7 @@ import type { Dirent } from "node:fs";
 import { opendir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasErrno, messageOf } from "../errors.ts";
-import { isTemporaryName } from "../host/files.ts";
+import { temporaryWriter } from "../host/files.ts";
 import type { Leftover } from "../host/leftover.ts";
 import { isActivationId, STORE_FILE } from "./layout.ts";
 
@@ -30,7 +30,7 @@ export async function* directoryLeftovers(root: string, now = Date.now()): Async
 }
 
 async function* halfIn(directory: string, name: string, now: number): AsyncGenerator<Leftover> {
-  if (!isTemporaryName(name)) return;
+  if (temporaryWriter(name) === undefined) return;
   const what = join(directory, name);
   const facts = await stat(what).catch(() => null);
   if (facts === null || now - facts.mtimeMs < OLD_MS) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
-import { runActivation } from "../activation/run.ts";
+import { runActivation, type RunPorts } from "../activation/run.ts";
 import type { Settings } from "../config/settings.ts";
 import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
 import { watchRoom } from "../host/watch-room.ts";
@@ -26,7 +26,8 @@ export async function startLocalWorker(
   if (settings.sandbox.provider === "host") {
     log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
   }
-  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), log });
+  const abandoned: RunPorts["abandoned"] = new Set();
+  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), abandoned, log });
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
   const ports = {
     store,
@@ -38,6 +39,7 @@ export async function startLocalWorker(
     systemPrompt: settings.system_prompt,
     createSeconds: settings.sandbox.create_seconds,
     worker,
+    abandoned,
     liveSecrets,
     log,
   };
@@ -76,8 +78,8 @@ export async function startLocalWorker(
   return {
     async stop({ now, drains = false }) {
       room.stop();
-      const reaped = reaper.stop();
       await started.close(now ? { graceMs: NOW_GRACE_MS } : { graceMs, ...(drains ? { drain } : {}) });
+      const reaped = reaper.stop();
       if (!now) await reaped;
     },
   };

@@ -78,7 +78,8 @@ export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logge
       lock_renew_ms: settings.queue.lock_renew_ms,
       stalled_interval_ms: settings.queue.stalled_interval_ms,
       no_capable_worker_ms: settings.queue.no_capable_worker_seconds * 1_000,
-      no_worker_deadline_ms: settings.queue.no_worker_deadline_seconds === undefined ? null : settings.queue.no_worker_deadline_seconds * 1_000,
+      no_worker_deadline_ms:
+        settings.queue.no_worker_deadline_seconds === undefined ? null : settings.queue.no_worker_deadline_seconds * 1_000,
       max_result_bytes: settings.queue.max_result_bytes,
       retry_base_ms: settings.retry.base_seconds * 1_000,
       retry_max_ms: settings.retry.max_seconds * 1_000,

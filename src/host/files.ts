@@ -34,13 +34,16 @@ export async function replaceFile(path: string, bytes: string | Uint8Array, mode
   await syncDirectory(dirname(path));
 }
 
-/** Whether a file of this name is one that {@link createOnly} or {@link replaceFile} had not put in its place. */
-export function isTemporaryName(name: string): boolean {
-  return /^\..+\.[0-9a-f]{12}\.tmp$/.test(name);
+const TEMPORARY = /^\..+\.(\d+)-[0-9a-f]{12}\.tmp$/;
+
+/** Pid of the process that wrote a file of this name and had not put it in its place; undefined for other names. */
+export function temporaryWriter(name: string): number | undefined {
+  const pid = TEMPORARY.exec(name)?.[1];
+  return pid === undefined ? undefined : Number(pid);
 }
 
 async function writeTemporary(path: string, bytes: string | Uint8Array, mode: number): Promise<string> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}-${randomBytes(6).toString("hex")}.tmp`);
   const file = await open(temporary, "wx", mode);
   try {
     await file.writeFile(bytes);

@@ -8,7 +8,8 @@ import { hasErrno, messageOf } from "../errors.ts";
 import type { SandboxPaths } from "./types.ts";
 
 const run = promisify(execFile);
-const TREE_TIMEOUT_MS = 10_000;
+/** A tree of 100,000 files on a busy disk takes longer than ten seconds (seen). */
+const TREE_TIMEOUT_MS = 30_000;
 /** After SIGKILL: one that waits for a disk in the kernel is left to it. */
 const KILLED_MS = 1_000;
 

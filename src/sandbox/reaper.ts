@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Logger } from "pino";
 import { reapDead } from "./reap.ts";
+import type { Sandbox } from "./types.ts";
 import { unrecordedLeftovers } from "./unrecorded.ts";
 
 const EVERY_MS = 60_000;
 
 export interface Reaper {
-  /** Waits for a reaping that is under way. */
+  /** Waits for a reaping that is under way. After the worker's last session. */
   stop(): Promise<void>;
 }
 
@@ -19,11 +20,22 @@ export interface Reaper {
 export async function startReaper(options: {
   stateDir: string;
   sharedRoot: string | null;
+  /** Of this process: those whose removal failed. Tried again each time, and once more at the stop. */
+  abandoned: Set<Pick<Sandbox, "id" | "destroy">>;
   log: Logger;
   everyMs?: number;
 }): Promise<Reaper> {
-  const { stateDir, sharedRoot, log, everyMs = EVERY_MS } = options;
+  const { stateDir, sharedRoot, abandoned, log, everyMs = EVERY_MS } = options;
+  async function destroyAbandoned(): Promise<void> {
+    for (const sandbox of abandoned) {
+      const { cleanup_error } = await sandbox.destroy();
+      if (cleanup_error === null) abandoned.delete(sandbox);
+      if (cleanup_error === null) log.info({ sandbox: sandbox.id }, "removed a sandbox that could not be removed before");
+      else log.error({ sandbox: sandbox.id, cleanup_error }, "a sandbox still cannot be removed");
+    }
+  }
   async function reap(): Promise<void> {
+    await destroyAbandoned();
     for (const { record, error } of await reapDead(stateDir)) {
       const facts = { sandbox: record.id, activation_id: record.owner.activation_id, attempt: record.owner.attempt };
       if (error === null) log.info(facts, "removed the sandbox of a worker that was killed");
@@ -47,6 +59,7 @@ export async function startReaper(options: {
     async stop() {
       clearInterval(timer);
       await busy;
+      await destroyAbandoned(); // else only the next worker on this host would
     },
   };
 }

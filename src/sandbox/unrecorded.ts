@@ -2,6 +2,7 @@
 import { lstat, readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { hasErrno } from "../errors.ts";
+import { temporaryWriter } from "../host/files.ts";
 import type { Leftover } from "../host/leftover.ts";
 import { readHolder, takeLockFile } from "../host/lock-file.ts";
 import { isAlive, processIdentity } from "../host/process.ts";
@@ -89,10 +90,10 @@ async function* deadFiles(directory: string, isTemporary: (name: string) => bool
   return undefined;
 }
 
-/** Half of a uid's lock names the process that writes it, which is of this host. */
+/** Half of a uid's lock, or of a record, names the process that writes it, which is of this host. */
 function writerIsDead(name: string): boolean {
-  const pid = /^\d+\.(\d+)\.[0-9a-f]+$/.exec(name)?.[1];
-  return pid !== undefined && processIdentity(Number(pid)) === null;
+  const pid = temporaryWriter(name) ?? Number(/^\d+\.(\d+)\.[0-9a-f]+$/.exec(name)?.[1]);
+  return !Number.isNaN(pid) && processIdentity(pid) === null;
 }
 
 /** Acts while nobody else can lease the uid, and only where nothing runs under it. */

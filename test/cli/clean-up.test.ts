@@ -43,9 +43,9 @@ it("gc tells with --dry-run what dead workers left, removes it, and then finds n
 it("gc takes halves of documents that are a day old out of the artifact store, and nothing else", async () => {
   const root = tempDir();
   await openDirectoryStore(root);
-  const [attempt, half] = [join(root, "act-a", "attempt-0"), ".result.json.0123456789ab.tmp"];
+  const [attempt, half] = [join(root, "act-a", "attempt-0"), ".result.json.7-0123456789ab.tmp"];
   mkdirSync(attempt, { recursive: true });
-  const [old, fresh, mine] = [join(root, "act-a", half), join(attempt, ".attempt.json.0123456789ab.tmp"), join(attempt, ".notes.tmp")];
+  const [old, fresh, mine] = [join(root, "act-a", half), join(attempt, ".attempt.json.7-0123456789ab.tmp"), join(attempt, ".notes.tmp")];
   for (const path of [old, fresh, mine]) writeFileSync(path, "{");
   for (const path of [old, mine]) utimesSync(path, new Date(0), new Date(0));
   const env = { ROLLCALL_STATE_DIR: tempDir(), ROLLCALL_ARTIFACTS: root };

@@ -77,6 +77,31 @@ it("finds temporary files that a killed process never finished, when they are ol
   expect(existsSync(fresh)).toBe(true);
 });
 
+it("takes a half at once when the process that wrote it is dead", async () => {
+  const stateDir = tempDir();
+  mkdirSync(join(stateDir, "sandboxes"));
+  const half = (pid: number): string => join(stateDir, "sandboxes", `.a.json.${pid}-0123456789ab.tmp`);
+  const dead = deadProcess().pid;
+  for (const pid of [dead, process.pid]) writeFileSync(half(pid), '{"half');
+  expect((await all(sandboxLeftovers(stateDir, null))).map(({ what }) => what)).toEqual([half(dead)]);
+});
+
+it("tries a sandbox whose removal failed again, each time and at the stop, until it is gone", async () => {
+  const [stubborn, late] = [
+    ["its directory is busy", null],
+    ["busy", "busy", null],
+  ].map((errors, index) => ({ id: `box-${index}`, destroy: () => Promise.resolve({ cleanup_error: errors.shift() ?? null }) }));
+  const abandoned = new Set([stubborn!]);
+  const reaper = await startReaper({ stateDir: tempDir(), sharedRoot: null, abandoned, log: createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr }), everyMs: 30 });
+  await vi.waitFor(() => expect(abandoned.size).toBe(0));
+  abandoned.add(late!);
+  await vi.waitFor(() => expect(abandoned.size).toBe(0));
+  const last = { id: "box-last", destroy: () => Promise.resolve({ cleanup_error: null }) };
+  abandoned.add(last);
+  await reaper.stop();
+  expect(abandoned.size).toBe(0);
+});
+
 it.runIf(isRoot)("finds uid locks and directories that root workers shared and nobody holds, and leaves those that are held", async () => {
   const { root, dead, live } = leaveShared();
   const found = await all(sandboxLeftovers(tempDir(), root));
@@ -93,7 +118,7 @@ it.runIf(isRoot)(
   async () => {
     const { root, live } = leaveShared();
     const log = createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr });
-    const reaper = await startReaper({ stateDir: tempDir(), sharedRoot: root, log });
+    const reaper = await startReaper({ stateDir: tempDir(), sharedRoot: root, abandoned: new Set(), log });
     await reaper.stop();
     expect(readdirSync(join(root, "sandboxes"))).toEqual([`box-${live}`]);
     expect(readdirSync(join(root, "uids"))).toEqual([String(live), `${live}.${own.pid}.0a0b0c0d0e0f`]);
@@ -156,7 +181,7 @@ it("a worker's reaper removes what is there before it takes work, then what dies
   });
   const first = await leaveSandbox(stateDir, "first", deadProcess());
   const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
-  const reaper = await startReaper({ stateDir, sharedRoot: null, log, everyMs: 30 });
+  const reaper = await startReaper({ stateDir, sharedRoot: null, abandoned: new Set(), log, everyMs: 30 });
   onTestFinished(() => reaper.stop());
   expect(existsSync(first)).toBe(false);
 

@@ -85,6 +85,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     systemPrompt: undefined,
     createSeconds: 60,
     worker: { id: "test-worker", host: "test-host", version: "0.0.0" },
+    abandoned: new Set(),
     liveSecrets,
     log: createLogger({ level: "info", secrets: liveSecrets, destination }),
     ...overrides,
