@@ -173,6 +173,27 @@ export const floorsSettings = z.strictObject({
   pids: setting(z.int().min(0).default(256), { description: "The same for processes that may still be started." }),
 });
 
+export const apiSettings = z.strictObject({
+  host: setting(z.string().min(1).default("127.0.0.1"), {
+    description: "Where `serve` listens. On another address than loopback, put TLS in front of it.",
+    env: "ROLLCALL_API_HOST",
+  }),
+  port: setting(z.coerce.number().int().min(0).max(65_535).default(8_080), { description: "0: a free one.", env: "ROLLCALL_API_PORT" }),
+  hosts: setting(z.array(z.string().min(1)).default(["localhost", "127.0.0.1", "::1"]), {
+    description: "Names under which it may be called (the Host header), beside `api.host`; `*`: any.",
+  }),
+  keys_file: setting(z.string().min(1).optional(), {
+    description: "Keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX (scopes: read, enqueue, admin). Read again when it changes.",
+    env: "ROLLCALL_API_KEYS_FILE",
+    defaultText: "none: ROLLCALL_API_KEY, else a key made in the state directory",
+  }),
+  max_body_mb: setting(z.number().positive().default(64), { description: "Largest request, in MB." }),
+  requests_per_second: setting(z.int().min(1).default(200), { description: "Of one key in one process." }),
+  max_waiting: setting(z.int().min(1).default(2_000), {
+    description: "Requests that wait for a result or follow events, at once in one process.",
+  }),
+});
+
 export const retentionSettings = z.strictObject({
   ended_jobs_days: setting(z.number().positive().default(7), {
     description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",

@@ -10,7 +10,7 @@ import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
-import { liveWorkers } from "./worker-lease.ts";
+import { liveWorkers, type WorkerFacts } from "./worker-lease.ts";
 
 /** Most activations in one transaction: Redis serves nobody else meanwhile. */
 const BATCH = 100;
@@ -42,6 +42,24 @@ export async function enqueueActivations(
   return answers;
 }
 
+/** What {@link enqueueActivations} would answer now, without adding anything. Another producer may come in between. */
+export async function compareActivations(
+  queues: Queues,
+  activations: readonly SessionActivation[],
+  keys: SecretKeys,
+): Promise<EnqueueAnswer[]> {
+  const answers: EnqueueAnswer[] = [];
+  for (const batch of batches(activations)) {
+    const candidates = candidatesOf(queues, batch, keys, 0);
+    const now = await standing(
+      queues,
+      candidates.map(({ jobId }) => jobId),
+    );
+    answers.push(...(await answersFor(queues, keys, candidates, { before: now, after: now, workers: [] })));
+  }
+  return answers;
+}
+
 /** Runs of at most {@link BATCH} with no id twice in one: the second one must see the first. */
 function* batches(activations: readonly SessionActivation[]): Generator<SessionActivation[]> {
   let batch = new Map<string, SessionActivation>();
@@ -61,13 +79,7 @@ async function enqueueBatch(
   keys: SecretKeys,
   generation: number,
 ): Promise<EnqueueAnswer[]> {
-  const enqueuedAt = new Date().toISOString();
-  const candidates = batch.map((activation) => {
-    const sealed = sealActivation(activation, keys);
-    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings });
-    requireSize(flow, queues.settings.max_job_bytes);
-    return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
-  });
+  const candidates = candidatesOf(queues, batch, keys, generation);
   const jobIds = candidates.map(({ jobId }) => jobId);
   const before = await standing(queues, jobIds);
   const missing = candidates.filter((_, index) => !before[index]!.exists);
@@ -77,6 +89,27 @@ async function enqueueBatch(
   const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
   const after = missing.length > 0 ? await standing(queues, jobIds) : before;
+  return answersFor(queues, keys, candidates, { before, after, workers });
+}
+
+type Candidate = ReturnType<typeof candidatesOf>[number];
+
+function candidatesOf(queues: Queues, batch: readonly SessionActivation[], keys: SecretKeys, generation: number) {
+  const enqueuedAt = new Date().toISOString();
+  return batch.map((activation) => {
+    const sealed = sealActivation(activation, keys);
+    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings });
+    requireSize(flow, queues.settings.max_job_bytes);
+    return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
+  });
+}
+
+function answersFor(
+  queues: Queues,
+  keys: SecretKeys,
+  candidates: readonly Candidate[],
+  { before, after, workers }: { before: readonly Standing[]; after: readonly Standing[]; workers: readonly WorkerFacts[] },
+): Promise<EnqueueAnswer[]> {
   return Promise.all(
     candidates.map(async ({ activation, sealed, digest, jobId }, index): Promise<EnqueueAnswer> => {
       const { activation_id } = activation;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createRoute, z } from "@hono/zod-openapi";
+import { newRunId } from "../../contract/identity.ts";
+import { cancelActivation } from "../../queue/cancel.ts";
+import { findActivations } from "../../queue/find-activation.ts";
+import { readProgress } from "../../queue/progress.ts";
+import { newRoutes, type Api } from "../app.ts";
+import { enqueueRequest } from "../enqueue-request.ts";
+import { requireScope } from "../guards.ts";
+import { cancelAnswer, enqueueReply, stateReply, stateView } from "../messages.ts";
+import type { ApiPorts } from "../ports.ts";
+import { ApiProblem, problemSchema, PROBLEM_TYPE } from "../problem.ts";
+
+const JSON_TYPE = "application/json";
+const problem = (description: string) => ({ description, content: { [PROBLEM_TYPE]: { schema: problemSchema } } });
+const id = z.object({ id: z.string().min(1).max(200).openapi({ example: "act-1" }) });
+
+/** Adding activations, looking at one, cancelling one. */
+export function activationRoutes(ports: ApiPorts): Api {
+  const { queues } = ports;
+  const routes = newRoutes();
+
+  routes.openapi(
+    createRoute({
+      method: "post",
+      path: "/activations",
+      summary: "Queue one activation, or up to 1,000",
+      middleware: [requireScope("enqueue")] as const,
+      request: {
+        query: z.object({
+          partial: z.stringbool().optional().openapi({ type: "boolean", description: "queue what can be, instead of all or nothing" }),
+          run_id: z.string().min(1).max(200).optional().openapi({ description: "for activations that name none" }),
+        }),
+        body: {
+          required: true,
+          content: {
+            [JSON_TYPE]: {
+              schema: z.unknown().openapi({
+                oneOf: [
+                  { $ref: "#/components/schemas/Activation" },
+                  { type: "array", minItems: 1, maxItems: 1_000, items: { $ref: "#/components/schemas/Activation" } },
+                ],
+              }),
+            },
+          },
+        },
+      },
+      responses: {
+        202: { description: "in Redis, each with what became of it", content: { [JSON_TYPE]: { schema: enqueueReply } } },
+        409: problem("an id is there with other content; the fields that differ are named; nothing was queued"),
+        413: problem("too large"),
+        422: problem("refused, with every reason; nothing was queued"),
+        503: problem("the queue cannot be reached"),
+      },
+    }),
+    async (context) => {
+      const { partial = false, run_id = newRunId() } = context.req.valid("query");
+      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, runId: run_id }), 202);
+    },
+  );
+
+  routes.openapi(
+    createRoute({
+      method: "get",
+      path: "/activations/{id}",
+      summary: "Where an activation is, and what its session does",
+      middleware: [requireScope("read")] as const,
+      request: { params: id },
+      responses: {
+        200: { description: "its state", content: { [JSON_TYPE]: { schema: stateReply } } },
+        404: problem("not known here"),
+        503: problem("the queue cannot be reached"),
+      },
+    }),
+    async (context) => {
+      const [found] = await findActivations(queues, [context.req.valid("param").id]);
+      if (found!.state === "unknown") throw unknown(context.req.valid("param").id);
+      return context.json(stateView(found!, (await readProgress(queues.redis, found!.activation_id, 1)).at(-1) ?? null), 200);
+    },
+  );
+
+  routes.openapi(
+    createRoute({
+      method: "delete",
+      path: "/activations/{id}",
+      summary: "Cancel it",
+      middleware: [requireScope("enqueue")] as const,
+      request: { params: id, query: z.object({ reason: z.string().max(500).optional() }) },
+      responses: {
+        200: { description: "what that did", content: { [JSON_TYPE]: { schema: cancelAnswer } } },
+        404: problem("not known here"),
+        503: problem("the queue cannot be reached"),
+      },
+    }),
+    async (context) => {
+      const { reason = "" } = context.req.valid("query");
+      const mark = { by: context.var.caller.name, at: new Date().toISOString(), reason };
+      const answer = await cancelActivation(queues, context.req.valid("param").id, mark);
+      if (answer.state === "unknown") throw unknown(answer.activation_id);
+      return context.json(answer, 200);
+    },
+  );
+  return routes;
+}
+
+function unknown(id: string): ApiProblem {
+  return new ApiProblem(404, "activation_unknown", `no activation ${id} is known here: never queued, or removed since`);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { createApi } from "../api/app.ts";
+import { serveHttp } from "../api/server.ts";
+import { admissionPolicy, type Environment } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { OUTPUT_FILES } from "../rollout/output-dir.ts";
+import { aborted } from "../rollout/waiting.ts";
+import { apiKeysOf } from "./api-keys-of.ts";
+import { stopSignals } from "./signals.ts";
+import { openQueuesOf, openStation } from "./station.ts";
+import { rollcallVersion } from "./version.ts";
+import { startWorkerProcesses } from "./worker-processes.ts";
+
+/** For requests that are being answered when the server stops. */
+const GRACE_MS = 10_000;
+
+/** Serves until SIGTERM or SIGINT, or until its embedded Redis is gone for good. Throws RollcallError. */
+export async function runServer(options: {
+  settings: Settings;
+  env: Environment;
+  /** Of an embedded Redis; made when it is not there. null: REDIS_URL. */
+  outDir: string | null;
+  workers: number;
+  configFile: string | null;
+}): Promise<void> {
+  const { settings, env, outDir } = options;
+  if (outDir !== null) await mkdir(outDir, { recursive: true });
+  const station = await openStation({
+    settings,
+    env,
+    outDir,
+    artifacts: outDir === null ? null : join(outDir, OUTPUT_FILES.artifacts),
+    level: settings.log_level ?? "info",
+    destination: process.stderr,
+  });
+  const { log, store, keys } = station;
+  const stop = stopSignals();
+  const queues = openQueuesOf(station.queues.target, settings, log, "fail_fast");
+  try {
+    const { host, port, hosts, max_body_mb, requests_per_second, max_waiting } = settings.api;
+    const api = createApi({
+      queues,
+      store,
+      keys,
+      policy: admissionPolicy(settings),
+      apiKeys: await apiKeysOf(settings, env, log),
+      limits: { max_body_bytes: max_body_mb * 1_000_000, requests_per_second, max_waiting },
+      hosts: [...hosts, host],
+      version: rollcallVersion(),
+      log,
+      stopping: stop.signal,
+    });
+    const server = await serveHttp(api.fetch, { host, port });
+    const workers = startWorkerProcesses({ count: options.workers, outDir, configFile: options.configFile, env, log });
+    process.stdout.write(`listening on ${server.origin}\n`);
+    try {
+      await Promise.race([aborted(stop.signal), station.lost]);
+    } finally {
+      log.info("server stops");
+      await Promise.all([server.close({ graceMs: GRACE_MS }), workers.stop({ now: stop.now })]);
+    }
+  } finally {
+    stop.dispose();
+    await queues.close();
+    await station.close();
+  }
+}
