@@ -15,6 +15,12 @@ import { liveWorkers, type WorkerFacts } from "./worker-lease.ts";
 /** Most activations in one transaction: Redis serves nobody else meanwhile. */
 const BATCH = 100;
 
+interface EnqueueOptions {
+  keys: SecretKeys;
+  generation?: number;
+  singleAttempt?: boolean;
+}
+
 export interface EnqueueAnswer {
   activation_id: string;
   /** joined: it is there with the same content. ended: it has ended. conflict: it is there with other content. */
@@ -28,16 +34,16 @@ export interface EnqueueAnswer {
 /**
  * Seals and adds activations; in Redis when it resolves. The activation's job and its parent are added in one transaction
  * and never replaced, so a producer that was killed may simply add everything again. A conflict changes nothing.
- * Throws RollcallError "activation_too_large" before anything of the batch is added.
+ * `singleAttempt`: each may begin one attempt, whatever becomes of it; the producer makes others. Throws RollcallError "activation_too_large" before anything of the batch is added.
  */
 export async function enqueueActivations(
   queues: Queues,
   activations: readonly SessionActivation[],
-  options: { keys: SecretKeys; generation?: number },
+  options: EnqueueOptions,
 ): Promise<EnqueueAnswer[]> {
   const answers: EnqueueAnswer[] = [];
   for (const batch of batches(activations)) {
-    answers.push(...(await enqueueBatch(queues, batch, options.keys, options.generation ?? 0)));
+    answers.push(...(await enqueueBatch(queues, batch, options)));
   }
   return answers;
 }
@@ -50,7 +56,7 @@ export async function compareActivations(
 ): Promise<EnqueueAnswer[]> {
   const answers: EnqueueAnswer[] = [];
   for (const batch of batches(activations)) {
-    const candidates = candidatesOf(queues, batch, keys, 0);
+    const candidates = candidatesOf(queues, batch, { keys });
     const now = await standing(
       queues,
       candidates.map(({ jobId }) => jobId),
@@ -73,13 +79,9 @@ function* batches(activations: readonly SessionActivation[]): Generator<SessionA
   if (batch.size > 0) yield [...batch.values()];
 }
 
-async function enqueueBatch(
-  queues: Queues,
-  batch: readonly SessionActivation[],
-  keys: SecretKeys,
-  generation: number,
-): Promise<EnqueueAnswer[]> {
-  const candidates = candidatesOf(queues, batch, keys, generation);
+async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[], options: EnqueueOptions): Promise<EnqueueAnswer[]> {
+  const { keys, generation = 0 } = options;
+  const candidates = candidatesOf(queues, batch, options);
   const jobIds = candidates.map(({ jobId }) => jobId);
   const before = await standing(queues, jobIds);
   const missing = candidates.filter((_, index) => !before[index]!.exists);
@@ -94,11 +96,15 @@ async function enqueueBatch(
 
 type Candidate = ReturnType<typeof candidatesOf>[number];
 
-function candidatesOf(queues: Queues, batch: readonly SessionActivation[], keys: SecretKeys, generation: number) {
+function candidatesOf(
+  queues: Queues,
+  batch: readonly SessionActivation[],
+  { keys, generation = 0, singleAttempt = false }: EnqueueOptions,
+) {
   const enqueuedAt = new Date().toISOString();
   return batch.map((activation) => {
     const sealed = sealActivation(activation, keys);
-    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings });
+    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings, singleAttempt });
     requireSize(flow, queues.settings.max_job_bytes);
     return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
   });
