@@ -52,7 +52,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     report.kept(await writeConfig(context, sandbox, plan));
     const end = await runCodex(context, sandbox, { command, prompt: plan.prompt, signal: claim.signal });
     await report.ended(end);
-    context.progress({ stage: "collecting" });
+    context.progress({ stage: "collecting", counts: end.session.counts() });
     await report.collect();
   } catch (error) {
     report.broken(error, claim.signal);

@@ -8,8 +8,10 @@ import { authenticate, hostCheck, rateLimit, requestLog, type ApiEnv } from "./g
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
 import { activationRoutes } from "./routes/activations.ts";
+import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { waitingRoom } from "./waiting-room.ts";
 
 export type Api = OpenAPIHono<ApiEnv>;
 
@@ -36,7 +38,10 @@ export function createApi(ports: ApiPorts): Api {
   );
   api.use(hostCheck(ports.hosts));
   api.route("/", healthRoutes(ports));
-  api.route("/", docsRoutes(() => document(api, ports)));
+  api.route(
+    "/",
+    docsRoutes(() => document(api, ports)),
+  );
 
   const v1 = newRoutes();
   v1.use(authenticate(ports.apiKeys));
@@ -49,7 +54,9 @@ export function createApi(ports: ApiPorts): Api {
       },
     }),
   );
+  const room = waitingRoom(ports.limits.max_waiting);
   v1.route("/", activationRoutes(ports));
+  v1.route("/", endRoutes(ports, room));
   api.route("/v1", v1);
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });
@@ -57,7 +64,9 @@ export function createApi(ports: ApiPorts): Api {
     const { $id: _id, $schema: _schema, ...rest } = schema;
     api.openAPIRegistry.registerComponent("schemas", nameOf(file), rest as object);
   }
-  api.notFound((context) => answer(context, new ApiProblem(404, "route_unknown", `nothing is at ${context.req.method} ${context.req.path}`)));
+  api.notFound((context) =>
+    answer(context, new ApiProblem(404, "route_unknown", `nothing is at ${context.req.method} ${context.req.path}`)),
+  );
   api.onError((thrown, context) => {
     const problem = problemOf(thrown);
     if (problem !== null) {

@@ -29,14 +29,19 @@ export async function enqueueRequest(
     return admission.accepted ? admission : { ...admission, raw };
   });
   if (!partial) {
-    const refused = entries.flatMap((entry, index) => (entry.accepted ? [] : refusedProblem(entry.refusals, several ? `[${index}].` : "").errors!));
-    if (refused.length > 0) throw new ApiProblem(422, "activation_refused", "what is asked for cannot be run; nothing was queued", { errors: refused });
+    const refused = entries.flatMap((entry, index) =>
+      entry.accepted ? [] : refusedProblem(entry.refusals, several ? `[${index}].` : "").errors!,
+    );
+    if (refused.length > 0)
+      throw new ApiProblem(422, "activation_refused", "what is asked for cannot be run; nothing was queued", { errors: refused });
     const conflicts = (await compareActivations(queues, accepted(entries), keys)).filter(({ outcome }) => outcome === "conflict");
     if (conflicts.length > 0) {
       const errors = conflicts.flatMap(({ activation_id, fields = [] }) =>
         fields.map((field) => ({ code: "differs", path: field, message: `${activation_id} is there with another ${field}` })),
       );
-      throw new ApiProblem(409, "activation_conflict", `${conflicts.length} of the ids are there with other content; nothing was queued`, { errors });
+      throw new ApiProblem(409, "activation_conflict", `${conflicts.length} of the ids are there with other content; nothing was queued`, {
+        errors,
+      });
     }
   }
   const answers = (await enqueueActivations(queues, accepted(entries), { keys })).values();

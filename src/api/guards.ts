@@ -36,7 +36,10 @@ export function requestLog(log: Logger) {
 export function hostCheck(allowed: readonly string[]) {
   return createMiddleware(async (context, next) => {
     const host = context.req.header("host") ?? "";
-    const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
+    const name = host
+      .replace(/:\d+$/, "")
+      .replace(/^\[(.*)\]$/, "$1")
+      .toLowerCase();
     if (!allowed.includes("*") && !allowed.includes(name)) {
       throw new ApiProblem(421, "host_not_allowed", "the Host header names a host that this server does not serve; set api.hosts");
     }

@@ -22,7 +22,20 @@ export const enqueueReply = z
   .openapi("Enqueued");
 export type EnqueueReply = z.infer<typeof enqueueReply>;
 
-const stage = z.enum(["starting", "running", "collecting", "ended"]);
+const counts = z.object({ turns: z.int(), tool_calls: z.int(), tokens: z.int().nullable() });
+export const eventReply = z
+  .object({
+    at: z.string(),
+    /** over: an attempt is; another may follow. ended: the activation has, as `note` says. */
+    stage: z.enum(["starting", "running", "collecting", "over", "ended"]),
+    attempt: z.int(),
+    /** A tool's name, "message", a status. */
+    note: z.string().optional(),
+    counts: counts.optional(),
+  })
+  .openapi("Event");
+export type EventReply = z.infer<typeof eventReply>;
+
 export const stateReply = z
   .object({
     activation_id: z.string(),
@@ -35,7 +48,11 @@ export const stateReply = z
     worker_id: z.string().nullable(),
     due_at: z.string().nullable(),
     cancel: z.object({ by: z.string(), at: z.string(), reason: z.string() }).nullable(),
-    last_event: z.object({ at: z.string(), stage, attempt: z.int(), note: z.string().optional() }).nullable(),
+    /** Of one that waits: how many are before it, of all runs. Those that another gate holds back do not count. */
+    position: z.int().nullable(),
+    last_event: eventReply.nullable(),
+    /** Since its last event. */
+    idle_seconds: z.number().nullable(),
   })
   .openapi("ActivationState");
 
@@ -48,8 +65,30 @@ export const cancelAnswer = z
   })
   .openapi("CancelAnswer");
 
+/** Described by the JSON Schema of results, which is a component of the document. */
+export const resultReply = z.unknown().openapi({ $ref: "#/components/schemas/Result" } as object);
+
 /** Pure. */
-export function stateView(found: FoundActivation, last: (ProgressEntry & { at: string }) | null): z.infer<typeof stateReply> {
+export function eventView({ at, stage, attempt, note, counts: so_far }: ProgressEntry & { at: string }): EventReply {
+  return {
+    at,
+    stage: stage === "ended" && note === undefined ? "over" : stage,
+    attempt,
+    ...(note === undefined ? {} : { note }),
+    ...(so_far === undefined ? {} : { counts: so_far }),
+  };
+}
+
+/** Pure. */
+export function stateView(
+  found: FoundActivation,
+  more: { last: (ProgressEntry & { at: string }) | null; idleMs: number | null; position: number | null },
+): z.infer<typeof stateReply> {
   const { activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel } = found;
-  return { activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel, last_event: last };
+  return {
+    ...{ activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel },
+    position: more.position,
+    last_event: more.last === null ? null : eventView(more.last),
+    idle_seconds: more.idleMs === null ? null : more.idleMs / 1_000,
+  };
 }

@@ -4,12 +4,15 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { AdmissionPolicy } from "../contract/refusals.ts";
 import type { Queues } from "../queue/queues.ts";
+import type { StreamWatch } from "../queue/stream-watch.ts";
 import type { ApiKeys } from "./api-keys.ts";
 
 /** What the API works with. It keeps no state of its own: any number of them may serve one Redis. */
 export interface ApiPorts {
   /** Opened with the role "fail_fast": a caller waits. */
   queues: Queues;
+  /** Of the same Redis. */
+  watch: StreamWatch;
   store: ArtifactStore;
   /** For sealing what producers send. */
   keys: SecretKeys;

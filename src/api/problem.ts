@@ -63,8 +63,11 @@ export function problemOf(thrown: unknown): ApiProblem | null {
 }
 
 /** As ioredis says it when a command cannot be sent, or lost its connection on the way (ioredis 6.0.0). */
-function isRedisAway(thrown: unknown): boolean {
+export function isRedisAway(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
-  if (thrown.name === "MaxRetriesPerRequestError" || thrown.name === "AggregateError" || thrown.name === "ClusterAllFailedError") return true;
-  return /Connection is closed|Stream isn't writeable|ECONNREFUSED|ECONNRESET|ENOENT.*\.sock|LOADING Redis|Socket timeout/.test(thrown.message);
+  if (thrown.name === "MaxRetriesPerRequestError" || thrown.name === "AggregateError" || thrown.name === "ClusterAllFailedError")
+    return true;
+  return /Connection is closed|Stream isn't writeable|ECONNREFUSED|ECONNRESET|ENOENT.*\.sock|LOADING Redis|Socket timeout|Command timed out/.test(
+    thrown.message,
+  );
 }

@@ -5,8 +5,10 @@ import { createApi } from "../api/app.ts";
 import { serveHttp } from "../api/server.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { watchStreams } from "../queue/stream-watch.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { aborted } from "../rollout/waiting.ts";
+import { startAgentServer } from "./agent-server.ts";
 import { apiKeysOf } from "./api-keys-of.ts";
 import { stopSignals } from "./signals.ts";
 import { openQueuesOf, openStation } from "./station.ts";
@@ -38,10 +40,12 @@ export async function runServer(options: {
   const { log, store, keys } = station;
   const stop = stopSignals();
   const queues = openQueuesOf(station.queues.target, settings, log, "fail_fast");
+  const watch = watchStreams(queues);
   try {
     const { host, port, hosts, max_body_mb, requests_per_second, max_waiting } = settings.api;
     const api = createApi({
       queues,
+      watch,
       store,
       keys,
       policy: admissionPolicy(settings),
@@ -53,16 +57,22 @@ export async function runServer(options: {
       stopping: stop.signal,
     });
     const server = await serveHttp(api.fetch, { host, port });
+    const agents = await startAgentServer(settings, { queues, store, keys, log, stopping: stop.signal }).catch(async (error: unknown) => {
+      await server.close({ graceMs: 0 });
+      throw error;
+    });
     const workers = startWorkerProcesses({ count: options.workers, outDir, configFile: options.configFile, env, log });
     process.stdout.write(`listening on ${server.origin}\n`);
+    if (agents !== null) process.stdout.write(`agent server on ${agents.origin}\n`);
     try {
       await Promise.race([aborted(stop.signal), station.lost]);
     } finally {
       log.info("server stops");
-      await Promise.all([server.close({ graceMs: GRACE_MS }), workers.stop({ now: stop.now })]);
+      await Promise.all([server.close({ graceMs: GRACE_MS }), agents?.close({ graceMs: GRACE_MS }), workers.stop({ now: stop.now })]);
     }
   } finally {
     stop.dispose();
+    watch.close();
     await queues.close();
     await station.close();
   }

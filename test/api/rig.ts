@@ -7,6 +7,7 @@ import type { ApiPorts } from "../../src/api/ports.ts";
 import { serveHttp } from "../../src/api/server.ts";
 import { openQueues, type Queues } from "../../src/queue/queues.ts";
 import type { QueueSettings } from "../../src/queue/settings.ts";
+import { watchStreams } from "../../src/queue/stream-watch.ts";
 import { startRig, TEST_KEYS, TEST_SETTINGS, type Rig } from "../queue/rig.ts";
 
 export interface ApiProcess {
@@ -47,7 +48,8 @@ export async function startApiRig(options: { settings?: Partial<QueueSettings>; 
       settings: { ...TEST_SETTINGS, ...options.settings },
     });
     await queues.redis.ping().catch(() => new Promise((resolve) => queues.redis.once("ready", resolve)));
-    const api = createApi({ ...portsOf(rig, queues, apiKeys), stopping: stopping.signal, ...options.ports, ...more });
+    const watch = watchStreams(queues);
+    const api = createApi({ watch, ...portsOf(rig, queues, apiKeys), stopping: stopping.signal, ...options.ports, ...more });
     const server = await serveHttp(api.fetch, { host: "127.0.0.1", port: 0 });
     let stopped = false;
     const stop = async (): Promise<void> => {
@@ -55,6 +57,7 @@ export async function startApiRig(options: { settings?: Partial<QueueSettings>; 
       stopped = true;
       stopping.abort();
       await server.close({ graceMs: 5_000 });
+      watch.close();
       await queues.close();
     };
     onTestFinished(stop);
@@ -85,7 +88,7 @@ export async function callApi(
   return { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
 }
 
-function portsOf(rig: Rig, queues: Queues, apiKeys: ApiKeys): Omit<ApiPorts, "stopping"> {
+function portsOf(rig: Rig, queues: Queues, apiKeys: ApiKeys): Omit<ApiPorts, "stopping" | "watch"> {
   return {
     queues,
     store: rig.store,

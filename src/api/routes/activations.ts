@@ -3,17 +3,14 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
 import { findActivations } from "../../queue/find-activation.ts";
-import { readProgress } from "../../queue/progress.ts";
+import { activationParam, away, json, problem } from "../answers.ts";
 import { newRoutes, type Api } from "../app.ts";
 import { enqueueRequest } from "../enqueue-request.ts";
 import { requireScope } from "../guards.ts";
-import { cancelAnswer, enqueueReply, stateReply, stateView } from "../messages.ts";
+import { cancelAnswer, enqueueReply, stateReply } from "../messages.ts";
 import type { ApiPorts } from "../ports.ts";
-import { ApiProblem, problemSchema, PROBLEM_TYPE } from "../problem.ts";
-
-const JSON_TYPE = "application/json";
-const problem = (description: string) => ({ description, content: { [PROBLEM_TYPE]: { schema: problemSchema } } });
-const id = z.object({ id: z.string().min(1).max(200).openapi({ example: "act-1" }) });
+import { ApiProblem } from "../problem.ts";
+import { stateNow } from "../state-now.ts";
 
 /** Adding activations, looking at one, cancelling one. */
 export function activationRoutes(ports: ApiPorts): Api {
@@ -34,7 +31,7 @@ export function activationRoutes(ports: ApiPorts): Api {
         body: {
           required: true,
           content: {
-            [JSON_TYPE]: {
+            "application/json": {
               schema: z.unknown().openapi({
                 oneOf: [
                   { $ref: "#/components/schemas/Activation" },
@@ -46,11 +43,11 @@ export function activationRoutes(ports: ApiPorts): Api {
         },
       },
       responses: {
-        202: { description: "in Redis, each with what became of it", content: { [JSON_TYPE]: { schema: enqueueReply } } },
+        202: json(enqueueReply, "in Redis, each with what became of it"),
         409: problem("an id is there with other content; the fields that differ are named; nothing was queued"),
         413: problem("too large"),
         422: problem("refused, with every reason; nothing was queued"),
-        503: problem("the queue cannot be reached"),
+        ...away,
       },
     }),
     async (context) => {
@@ -65,17 +62,17 @@ export function activationRoutes(ports: ApiPorts): Api {
       path: "/activations/{id}",
       summary: "Where an activation is, and what its session does",
       middleware: [requireScope("read")] as const,
-      request: { params: id },
+      request: { params: activationParam },
       responses: {
-        200: { description: "its state", content: { [JSON_TYPE]: { schema: stateReply } } },
+        200: json(stateReply, "its state"),
         404: problem("not known here"),
-        503: problem("the queue cannot be reached"),
+        ...away,
       },
     }),
     async (context) => {
       const [found] = await findActivations(queues, [context.req.valid("param").id]);
       if (found!.state === "unknown") throw unknown(context.req.valid("param").id);
-      return context.json(stateView(found!, (await readProgress(queues.redis, found!.activation_id, 1)).at(-1) ?? null), 200);
+      return context.json(await stateNow(queues, found!), 200);
     },
   );
 
@@ -85,11 +82,11 @@ export function activationRoutes(ports: ApiPorts): Api {
       path: "/activations/{id}",
       summary: "Cancel it",
       middleware: [requireScope("enqueue")] as const,
-      request: { params: id, query: z.object({ reason: z.string().max(500).optional() }) },
+      request: { params: activationParam, query: z.object({ reason: z.string().max(500).optional() }) },
       responses: {
-        200: { description: "what that did", content: { [JSON_TYPE]: { schema: cancelAnswer } } },
+        200: json(cancelAnswer, "what that did"),
         404: problem("not known here"),
-        503: problem("the queue cannot be reached"),
+        ...away,
       },
     }),
     async (context) => {

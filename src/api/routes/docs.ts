@@ -24,7 +24,9 @@ export function docsRoutes(document: () => object): Api {
   routes.get("/docs", (context) => context.html(PAGE));
   routes.get("/docs/start.js", (context) => context.body(START, 200, { "content-type": "text/javascript; charset=utf-8" }));
   for (const [name, type] of Object.entries(FILES)) {
-    routes.get(`/docs/${name}`, async (context) => context.body(await readFile(join(directory, name), "utf8"), 200, { "content-type": type }));
+    routes.get(`/docs/${name}`, async (context) =>
+      context.body(await readFile(join(directory, name), "utf8"), 200, { "content-type": type }),
+    );
   }
   return routes;
 }
