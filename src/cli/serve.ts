@@ -19,7 +19,8 @@ export function serveCommand(): Command {
     .option("--host <address>", "where to listen (default 127.0.0.1)")
     .option("--port <n>", "default 8080; 0: a free one, which is printed", wholeNumber(0))
     .option("--workers <n>", "start so many worker processes beside it", wholeNumber(0), 0)
-    .option("--api-keys-file <file>", "keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX");
+    .option("--api-keys-file <file>", "keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX")
+    .option("--agent-server <host:port>", "serve the agent-session protocol of NeMo Gym there, without keys (default: off)");
   return withWorkerFlags(command).action(async (flags: ServeFlags) => {
     const { runServer } = await import("./run-server.ts");
     const settings = await settingsFrom(flags);

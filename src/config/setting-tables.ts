@@ -194,6 +194,32 @@ export const apiSettings = z.strictObject({
   }),
 });
 
+export const agentServerSettings = z.strictObject({
+  address: setting(
+    z
+      .string()
+      .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:]+):\d{1,5}$/, "expected HOST:PORT, e.g. 127.0.0.1:8090")
+      .optional(),
+    {
+      description:
+        "Where `serve` also serves the agent-session protocol of NeMo Gym (docs/agent-server.md), as HOST:PORT. It asks for no key: whoever reaches it can run sessions.",
+      env: "ROLLCALL_AGENT_SERVER",
+      defaultText: "off",
+    },
+  ),
+  session_hours: setting(z.number().positive().max(8_760).default(168), {
+    description: "How long a session is kept in Redis after its last change, in hours. Must exceed its wait for a worker and its run.",
+  }),
+  close_retry_window_seconds: setting(seconds.max(604_800).default(300), {
+    description: "How long a close is answered again as it was, in seconds, counted from the end of its cleanup. Upstream's default.",
+  }),
+  agent_outcome: setting(z.enum(["metadata", "502"]).default("metadata"), {
+    description:
+      "How a failure within the turn is answered: `metadata`: 200 with status `failed` and `metadata.ng_agent_outcome`, as newer environment servers read it; `502` for older ones.",
+  }),
+  max_body_mb: setting(z.number().positive().max(8).default(8), { description: "Largest request, in MB." }),
+});
+
 export const retentionSettings = z.strictObject({
   ended_jobs_days: setting(z.number().positive().default(7), {
     description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",

@@ -5,6 +5,7 @@ import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
 import { setting } from "./setting.ts";
 import {
+  agentServerSettings,
   apiSettings,
   modelSettings,
   limiterSettings,
@@ -113,6 +114,7 @@ export const settingsSchema = z
     floors: floorsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
     api: apiSettings.prefault({}),
+    agent_server: agentServerSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
     }),

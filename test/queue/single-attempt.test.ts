@@ -43,9 +43,12 @@ it.each(Object.entries(ENDS))("an activation whose producer owns attempts begins
   await enqueueActivations(rig.queues, [activation], { keys: TEST_KEYS, singleAttempt: true });
   await rig.sentinel();
   await rig.worker((claim) => {
-    const { takeAttempt } = claim.ledger;
-    const ledger = { ...claim.ledger, takeAttempt: () => takeAttempt().then((taken) => (begun.push(taken.attempt), taken)) };
-    return run({ ...claim, ledger });
+    const takeAttempt = async (): ReturnType<typeof claim.ledger.takeAttempt> => {
+      const taken = await claim.ledger.takeAttempt();
+      begun.push(taken.attempt);
+      return taken;
+    };
+    return run({ ...claim, ledger: { ...claim.ledger, takeAttempt } });
   });
   expect(await rig.ended("act-once")).toMatchObject({ status: "failed" });
   expect(begun).toEqual([3]);
