@@ -14,7 +14,8 @@ export function problem(description: string) {
 
 export const away = { 503: problem("the queue cannot be reached, or too many wait already; try again after Retry-After") };
 
-const AN_ID = z.string().min(1).max(200);
+/** Others cannot exist: they are not looked for. */
+const AN_ID = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/, "no id: letters, digits, dots, underscores and hyphens");
 export const activationParam = z.object({ id: AN_ID.openapi({ example: "act-1" }) });
 export const runParam = z.object({ run_id: AN_ID.openapi({ example: "run-1" }) });
 

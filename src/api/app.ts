@@ -7,10 +7,13 @@ import { jsonSchemas } from "../contract/json-schema.ts";
 import { authenticate, hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
+import { artifactRoutes } from "./routes/artifacts.ts";
 import { activationRoutes } from "./routes/activations.ts";
 import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { manyRoutes } from "./routes/many.ts";
+import { runRoutes } from "./routes/runs.ts";
 import { waitingRoom } from "./waiting-room.ts";
 
 export type Api = OpenAPIHono<ApiEnv>;
@@ -37,6 +40,11 @@ export function createApi(ports: ApiPorts): Api {
     }),
   );
   api.use(hostCheck(ports.hosts));
+  api.use(async (context, next) => {
+    await next();
+    // Nobody reads it: what makes it must let go.
+    if (context.req.method === "HEAD") await context.res.body?.cancel();
+  });
   api.route("/", healthRoutes(ports));
   api.route(
     "/",
@@ -56,7 +64,10 @@ export function createApi(ports: ApiPorts): Api {
   );
   const room = waitingRoom(ports.limits.max_waiting);
   v1.route("/", activationRoutes(ports));
+  v1.route("/", manyRoutes(ports));
   v1.route("/", endRoutes(ports, room));
+  v1.route("/", runRoutes(ports, room));
+  v1.route("/", artifactRoutes(ports));
   api.route("/v1", v1);
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createReadStream } from "node:fs";
-import { mkdir, opendir, readFile, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, opendir, readFile, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attempt } from "../contract/result.ts";
@@ -9,6 +9,7 @@ import { createOnly } from "../host/files.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn, type Documents } from "./documents.ts";
 import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
 import { measuredFile } from "./measured.ts";
+import { openInside } from "./open-inside.ts";
 import type { ArtifactStore } from "./types.ts";
 import { writeArtifact } from "./write-artifact.ts";
 
@@ -31,7 +32,15 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       const written = await writeArtifact(join(root, place), body, kind === "evidence" || quarantined ? 0o600 : 0o644);
       return { path, uri: uriOf(place), source, kind, quarantined, ...written };
     },
-    open: (activationId, attempt, path) => createReadStream(join(root, artifactPath(activationId, attempt, path))),
+    open: (activationId, attempt, path, range = {}) => createReadStream(join(root, artifactPath(activationId, attempt, path)), range),
+    async size(activationId, attempt, path) {
+      const place = artifactPath(activationId, attempt, path);
+      // What could be a link leads out of the store.
+      const opened = await openInside(await realpath(root), place);
+      if ("why" in opened) return null;
+      await opened.file.close();
+      return opened.bytes;
+    },
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       const there = await measuredFile(createReadStream(join(root, place)));

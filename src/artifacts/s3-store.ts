@@ -41,8 +41,9 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       }
       return { path, uri: objects.addressOf(place), source, kind, quarantined, ...written() };
     },
-    open: (activationId, attempt, path) =>
-      Readable.from(objects.download(artifactPath(activationId, attempt, path)), { objectMode: false }),
+    open: (activationId, attempt, path, range) =>
+      Readable.from(objects.download(artifactPath(activationId, attempt, path), range), { objectMode: false }),
+    size: (activationId, attempt, path) => objects.size(artifactPath(activationId, attempt, path)),
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       if (!(await objects.exists(place))) return null;

@@ -84,7 +84,7 @@ export async function callApi(
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  const isJson = /json$/.test((response.headers.get("content-type") ?? "").split(";")[0]!);
+  const isJson = /[/+]json$/.test((response.headers.get("content-type") ?? "").split(";")[0]!);
   return { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
 }
 

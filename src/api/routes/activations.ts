@@ -7,6 +7,7 @@ import { activationParam, away, json, problem } from "../answers.ts";
 import { newRoutes, type Api } from "../app.ts";
 import { enqueueRequest } from "../enqueue-request.ts";
 import { requireScope } from "../guards.ts";
+import { markOf } from "../mark.ts";
 import { cancelAnswer, enqueueReply, stateReply } from "../messages.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
@@ -90,8 +91,7 @@ export function activationRoutes(ports: ApiPorts): Api {
       },
     }),
     async (context) => {
-      const { reason = "" } = context.req.valid("query");
-      const mark = { by: context.var.caller.name, at: new Date().toISOString(), reason };
+      const mark = markOf(context.var.caller, context.req.valid("query").reason);
       const answer = await cancelActivation(queues, context.req.valid("param").id, mark);
       if (answer.state === "unknown") throw unknown(answer.activation_id);
       return context.json(answer, 200);

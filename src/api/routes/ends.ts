@@ -47,7 +47,7 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
         // What ended long ago is in the store alone.
         const generation = found.state === "unknown" ? ((await knownInStore(ports, id))?.generation ?? null) : found.generation;
         const text = generation === null ? null : await storedResult(ports, id, generation);
-        if (text !== null) return context.newResponse(text, 200, { "content-type": "application/json" });
+        if (text !== null) return context.newResponse(text, 200, { "content-type": "application/json" }) as never; // JSON as it is stored
         if (found.state === "unknown") throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
         if (found.state === "ended")
           throw new ApiProblem(404, "result_missing", `${id} has ended, and its result is not in the store any more`);
