@@ -78,9 +78,9 @@ export async function openSandbox(
 }
 
 /** Puts the activation's files into the sandbox; a granted server's program may be among them. */
-export async function placeFiles(context: AttemptContext, sandbox: Sandbox): Promise<void> {
+export async function placeFiles(context: AttemptContext, sandbox: Sandbox, { store }: Pick<RunPorts, "store">): Promise<void> {
   try {
-    for (const file of filesToPlace(context.activation.sandbox.files)) await sandbox.place(file.path, file.bytes, file.mode);
+    for await (const file of filesToPlace(context.activation.sandbox.files, store)) await sandbox.place(file.path, file.bytes, file.mode);
   } catch (error) {
     throw asStageFailure(error, "sandbox_failed");
   }

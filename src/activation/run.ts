@@ -43,7 +43,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     const codex = codexFor(context, ports);
     const sandbox = await openSandbox(context, codex, ports);
     report.opened(sandbox);
-    await placeFiles(context, sandbox);
+    await placeFiles(context, sandbox, ports);
     const command = launchCommand(context, sandbox, codex);
     const granted = await preflight(context, sandbox, { version: codex.version, command }, claim.signal);
     report.checked(granted);

@@ -13,6 +13,9 @@ import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { manyRoutes } from "./routes/many.ts";
+import { sealRoutes } from "./routes/seal.ts";
+import { fileRoutes } from "./routes/files.ts";
+import { resultRoutes } from "./routes/results.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { waitingRoom } from "./waiting-room.ts";
 
@@ -54,6 +57,7 @@ export function createApi(ports: ApiPorts): Api {
   const v1 = newRoutes();
   v1.use(authenticate(ports.apiKeys));
   v1.use(rateLimit(ports.limits.requests_per_second));
+  v1.route("/", fileRoutes(ports)); // before the limit of all others
   v1.use(
     bodyLimit({
       maxSize: ports.limits.max_body_bytes,
@@ -68,6 +72,8 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", endRoutes(ports, room));
   v1.route("/", runRoutes(ports, room));
   v1.route("/", artifactRoutes(ports));
+  v1.route("/", resultRoutes(ports, room));
+  v1.route("/", sealRoutes(ports));
   api.route("/v1", v1);
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });

@@ -30,6 +30,8 @@ export interface ApiPorts {
 export interface ApiLimits {
   /** Of one request, in bytes. */
   max_body_bytes: number;
+  /** Of a file that is put. */
+  max_file_bytes: number;
   /** Of one key in one process. */
   requests_per_second: number;
   /** Requests that wait for something, at once in one process. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, opendir, readFile, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,8 +8,8 @@ import type { Attempt } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { createOnly } from "../host/files.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn, type Documents } from "./documents.ts";
-import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
-import { measuredFile } from "./measured.ts";
+import { activationPath, artifactPath, attemptNumbers, inputPath, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
+import { measuredFile, withSha256 } from "./measured.ts";
 import { openInside } from "./open-inside.ts";
 import type { ArtifactStore } from "./types.ts";
 import { writeArtifact } from "./write-artifact.ts";
@@ -32,7 +33,7 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       const written = await writeArtifact(join(root, place), body, kind === "evidence" || quarantined ? 0o600 : 0o644);
       return { path, uri: uriOf(place), source, kind, quarantined, ...written };
     },
-    open: (activationId, attempt, path, range = {}) => createReadStream(join(root, artifactPath(activationId, attempt, path)), range),
+    open: (activationId, attempt, path, range) => createReadStream(join(root, artifactPath(activationId, attempt, path)), { ...range }),
     async size(activationId, attempt, path) {
       const place = artifactPath(activationId, attempt, path);
       // What could be a link leads out of the store.
@@ -41,6 +42,15 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       await opened.file.close();
       return opened.bytes;
     },
+    async putInput(sha256, body) {
+      const target = join(root, inputPath(sha256));
+      if (await exists(target)) return void body.destroy();
+      const coming = `${target}.${randomUUID()}`;
+      await writeArtifact(coming, withSha256(body, sha256), 0o644);
+      await rename(coming, target); // two at once write the same
+    },
+    openInput: (sha256) => createReadStream(join(root, inputPath(sha256))),
+    hasInput: (sha256) => exists(join(root, inputPath(sha256))),
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       const there = await measuredFile(createReadStream(join(root, place)));

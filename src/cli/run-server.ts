@@ -5,6 +5,7 @@ import { createApi } from "../api/app.ts";
 import { serveHttp } from "../api/server.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { watchUnread } from "../queue/unread-results.ts";
 import { watchStreams } from "../queue/stream-watch.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { aborted } from "../rollout/waiting.ts";
@@ -41,8 +42,9 @@ export async function runServer(options: {
   const stop = stopSignals();
   const queues = openQueuesOf(station.queues.target, settings, log, "fail_fast");
   const watch = watchStreams(queues);
+  const stopWatchingUnread = watchUnread(station.queues, { log, keepMs: settings.retention.unread_results_days * 86_400_000 });
   try {
-    const { host, port, hosts, max_body_mb, requests_per_second, max_waiting } = settings.api;
+    const { host, port, hosts, max_body_mb, max_file_mb, requests_per_second, max_waiting } = settings.api;
     const api = createApi({
       queues,
       watch,
@@ -50,7 +52,7 @@ export async function runServer(options: {
       keys,
       policy: admissionPolicy(settings),
       apiKeys: await apiKeysOf(settings, env, log),
-      limits: { max_body_bytes: max_body_mb * 1_000_000, requests_per_second, max_waiting },
+      limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },
       hosts: [...hosts, host],
       version: rollcallVersion(),
       log,
@@ -72,6 +74,7 @@ export async function runServer(options: {
     }
   } finally {
     stop.dispose();
+    stopWatchingUnread();
     watch.close();
     await queues.close();
     await station.close();

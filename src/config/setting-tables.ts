@@ -188,6 +188,9 @@ export const apiSettings = z.strictObject({
     defaultText: "none: ROLLCALL_API_KEY, else a key made in the state directory",
   }),
   max_body_mb: setting(z.number().positive().default(64), { description: "Largest request, in MB." }),
+  max_file_mb: setting(z.number().positive().default(1_000), {
+    description: "Largest file that may be put for activations to name, in MB.",
+  }),
   requests_per_second: setting(z.int().min(1).default(200), { description: "Of one key in one process." }),
   max_waiting: setting(z.int().min(1).default(2_000), {
     description: "Requests that wait for a result or follow events, at once in one process.",
@@ -223,5 +226,9 @@ export const agentServerSettings = z.strictObject({
 export const retentionSettings = z.strictObject({
   ended_jobs_days: setting(z.number().positive().default(7), {
     description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",
+  }),
+  unread_results_days: setting(z.number().positive().default(30), {
+    description:
+      "How long `serve` leaves a result that nobody takes in its results queue, in days since its end; it warns before. The artifact store keeps it.",
   }),
 });

@@ -76,6 +76,8 @@ export const keys = {
   worker: (workerId: string): string => `${PREFIX}:worker:${workerId}`,
   /** Sorted set of workers by the end of their lease (Redis time, ms). */
   workers: `${PREFIX}:workers`,
+  /** Set of the results queues that something was delivered to. */
+  resultQueues: `${PREFIX}:result-queues`,
   /** Channel of job ids that are to be cancelled. */
   cancels: `${PREFIX}:cancels`,
 } as const;

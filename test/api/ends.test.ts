@@ -165,7 +165,9 @@ it("a reader that stops reading is read for no further than what fits on its way
 });
 
 it("waiting is bounded: beyond api.max_waiting a request is answered 503 at once, and places become free again", async () => {
-  const rig = await startApiRig({ ports: { limits: { max_body_bytes: 1e6, requests_per_second: 1e4, max_waiting: 2 } } });
+  const rig = await startApiRig({
+    ports: { limits: { max_body_bytes: 1e6, max_file_bytes: 1e6, requests_per_second: 1e4, max_waiting: 2 } },
+  });
   await rig.call("/v1/activations", { body: asked("act-1") });
   const open = [await openEvents(rig, "/v1/activations/act-1/events"), await openEvents(rig, "/v1/activations/act-1/events")];
   const refused = await rig.call("/v1/activations/act-1/result?wait=10");
@@ -178,7 +180,9 @@ it("waiting is bounded: beyond api.max_waiting a request is answered 503 at once
 });
 
 it("many wait at once over two connections, and all are answered when it ends", async () => {
-  const rig = await startApiRig({ ports: { limits: { max_body_bytes: 1e6, requests_per_second: 1e4, max_waiting: 1_000 } } });
+  const rig = await startApiRig({
+    ports: { limits: { max_body_bytes: 1e6, max_file_bytes: 1e6, requests_per_second: 1e4, max_waiting: 1_000 } },
+  });
   await rig.sentinel();
   const { run, finish } = stepwise(rig);
   await rig.worker(run);
