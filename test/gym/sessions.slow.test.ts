@@ -26,9 +26,11 @@ beforeAll(async () => {
 [model]
 name = "stand-in"
 base_url = "${model.captureBaseUrl}"
+[codex]
+session_close_timeout_seconds = 10
 [queue]
-lock_duration_ms = 6000
-lock_renew_ms = 1500
+lock_duration_ms = 15000
+lock_renew_ms = 3000
 stalled_interval_ms = 1000
 [[tool_grants]]
 type = "mcp"
@@ -53,6 +55,8 @@ interface Session {
   key: string;
   episode_id: { rollout_id: string; attempt: number };
   cookie: string;
+  /** What it was seeded with. */
+  seed: object;
   activate(body: object): Promise<Answer>;
   close(): Promise<Answer>;
 }
@@ -65,18 +69,15 @@ async function seeded(name: string, { attempt = 0, url = office.url }: { attempt
   const headers = { [SESSION_TOKEN_HEADER]: office.mintToken(id), "X-Other": `other"\\ %${randomBytes(8).toString("hex")}` };
   tokens.push(...Object.values(headers));
   const tool_accesses = [{ type: "mcp", name: "office", required: true, connection: { transport: "streamable_http", url, headers } }];
-  const { status, cookie, body } = await rig.post("/v1/agent_sessions", {
-    agent_session_id: id,
-    episode_id,
-    task_id: { taskset: "env:office", task_id: name },
-    tool_accesses,
-  });
+  const seed = { agent_session_id: id, episode_id, task_id: { taskset: "env:office", task_id: name }, tool_accesses };
+  const { status, cookie, body } = await rig.post("/v1/agent_sessions", seed);
   expect({ status, body }).toEqual({ status: 200, body: { agent_session_id: id } });
   return {
     id,
     key,
     episode_id,
     cookie: cookie!,
+    seed,
     activate: (body) => rig.post(`/ng-rollout/${key}/v1/responses`, body, { cookie: cookie! }),
     close: () => rig.post("/v1/agent_sessions/close", { agent_session_id: id, episode_id }, { cookie: cookie! }),
   };
@@ -203,6 +204,23 @@ describe("an agent session", () => {
     expect((await session.activate(body)).body).toEqual(answer.body);
     expect([calls("lost"), calls("lost-a1"), calls("lost-a2")]).toEqual([0, 1, 0]);
     expect(await session.close()).toMatchObject({ status: 200, body: { agent_observations: { source: "codex" } } });
+  });
+
+  it("whose end does not come in time is told so, serves nothing meanwhile, and is closed by a later close", async () => {
+    const session = await seeded("late");
+    const body = play(step(shell("sleep 300")));
+    const waiting = session.activate(body);
+    await vi.waitFor(() => expect(calls("late")).toBe(1), { timeout: 60_000 });
+    workers.shift()!.child.kill("SIGKILL"); // its claim lasts for longer than a close waits
+    workers.push(rig.startWorker());
+    expect(await session.close()).toMatchObject({ status: 503, body: { detail: expect.stringContaining("close it again") as string } });
+    expect(await session.activate(body)).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining("being closed") as string },
+    });
+    expect((await rig.post("/v1/agent_sessions", session.seed)).status).toBe(409);
+    await vi.waitFor(async () => expect((await session.close()).status).toBe(200), { timeout: 60_000 });
+    expect((await waiting).status).toBe(409);
   });
 
   it("leaves no token of a grant in Redis, logs, results and receipts [R3]", () => {
