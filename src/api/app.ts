@@ -3,7 +3,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import type { Context } from "hono";
-import { jsonSchemas } from "../contract/json-schema.ts";
+import { messageComponents } from "./components.ts";
 import { authenticate, hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
@@ -77,10 +77,7 @@ export function createApi(ports: ApiPorts): Api {
   api.route("/v1", v1);
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });
-  for (const [file, schema] of Object.entries(jsonSchemas())) {
-    const { $id: _id, $schema: _schema, ...rest } = schema;
-    api.openAPIRegistry.registerComponent("schemas", nameOf(file), rest as object);
-  }
+  for (const [name, schema] of Object.entries(messageComponents())) api.openAPIRegistry.registerComponent("schemas", name, schema);
   api.notFound((context) =>
     answer(context, new ApiProblem(404, "route_unknown", `nothing is at ${context.req.method} ${context.req.path}`)),
   );
@@ -120,10 +117,4 @@ function answer(context: Context<ApiEnv>, { status, code, message, errors, heade
     ...(errors === undefined ? {} : { errors }),
   };
   return context.body(JSON.stringify(body), status, { ...headers, "content-type": PROBLEM_TYPE });
-}
-
-/** activation.json -> Activation. */
-function nameOf(file: string): string {
-  const name = file.replace(".json", "");
-  return name.charAt(0).toUpperCase() + name.slice(1);
 }

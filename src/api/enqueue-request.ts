@@ -34,6 +34,9 @@ export async function enqueueRequest(
     );
     if (refused.length > 0)
       throw new ApiProblem(422, "activation_refused", "what is asked for cannot be run; nothing was queued", { errors: refused });
+    const ids = accepted(entries).map(({ activation_id }) => activation_id);
+    const twice = ids.toSorted().find((id, index, sorted) => id === sorted[index + 1]);
+    if (twice !== undefined) throw new ApiProblem(422, "id_twice", `the id ${twice} is in the request twice; nothing was queued`);
     const conflicts = (await compareActivations(queues, accepted(entries), keys)).filter(({ outcome }) => outcome === "conflict");
     if (conflicts.length > 0) {
       const errors = conflicts.flatMap(({ activation_id, fields = [] }) =>

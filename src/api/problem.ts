@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "@hono/zod-openapi";
+import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { Refusal } from "../contract/refusals.ts";
 import { RollcallError } from "../errors.ts";
@@ -52,6 +53,9 @@ export function refusedProblem(refusals: readonly Refusal[], at = ""): ApiProble
 /** How a thrown thing is answered; null = a fault of ours, which is logged and told without its words. */
 export function problemOf(thrown: unknown): ApiProblem | null {
   if (thrown instanceof ApiProblem) return thrown;
+  // Of hono's own validators: JSON that is none.
+  if (thrown instanceof HTTPException && thrown.status < 500)
+    return new ApiProblem(thrown.status, "request_invalid", thrown.message || "the request is not usable");
   if (isRedisAway(thrown)) {
     return new ApiProblem(503, "redis_away", "the queue cannot be reached just now; try again", {
       cause: thrown,

@@ -13,8 +13,10 @@ export interface HttpServer {
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-/** A whole request must have come within this; answers may take as long as they do. */
-const REQUEST_MS = 120_000;
+/** A whole request must have come within this (a large file over a slow line); answers may take as long as they do. */
+const REQUEST_MS = 1_800_000;
+/** A client that has taken nothing of what was sent to it for so long is gone. One that waits for an answer is not. */
+const STALLED_MS = 120_000;
 const HEADERS_MS = 20_000;
 
 /** Serves `fetch`. The caller closes it. Throws RollcallError "address_unusable". */
@@ -23,6 +25,7 @@ export async function serveHttp(fetch: Fetch, { host, port }: { host: string; po
     { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, maxHeaderSize: 16_384 },
     getRequestListener(fetch),
   );
+  server.setTimeout(STALLED_MS, (socket) => void (socket.writableLength > 0 && socket.destroy()));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(unusable(host, port, error)));
     server.listen(port, host, resolve);

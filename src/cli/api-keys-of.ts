@@ -22,7 +22,7 @@ async function ownKey(stateDir: string, log: Logger): Promise<string> {
   const path = join(stateDir, "api-key");
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   const made = newApiKey();
-  const ours = await createOnly(path, made);
+  const ours = await createOnly(path, made, 0o600);
   log.warn({ path }, "no API key is configured (ROLLCALL_API_KEY, --api-keys-file): callers need the one in this file");
   return ours ? made : (await readFile(path, "utf8")).trim();
 }

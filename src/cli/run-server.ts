@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Redis } from "ioredis";
 import { createApi } from "../api/app.ts";
 import { serveHttp } from "../api/server.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
@@ -44,6 +46,7 @@ export async function runServer(options: {
   const watch = watchStreams(queues);
   const stopWatchingUnread = watchUnread(station.queues, { log, keepMs: settings.retention.unread_results_days * 86_400_000 });
   try {
+    await ready(queues.redis, stop.signal); // else the first callers would hear that Redis is away
     const { host, port, hosts, max_body_mb, max_file_mb, requests_per_second, max_waiting } = settings.api;
     const api = createApi({
       queues,
@@ -79,4 +82,9 @@ export async function runServer(options: {
     await queues.close();
     await station.close();
   }
+}
+
+async function ready(redis: Redis, stopping: AbortSignal): Promise<void> {
+  if (redis.status === "ready") return;
+  await Promise.race([once(redis, "ready"), aborted(stopping)]);
 }

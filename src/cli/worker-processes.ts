@@ -29,9 +29,13 @@ export function startWorkerProcesses(options: {
 
   function start(afterMs: number): void {
     const args = ["worker", ...(outDir === null ? [] : ["--out", outDir]), ...(configFile === null ? [] : ["--config", configFile])];
-    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "ignore", "inherit"], env: { ...env } });
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      stdio: ["ignore", "ignore", "inherit"],
+      env: { ...env, ROLLCALL_API_KEY: undefined },
+    });
     const since = performance.now();
     living.add(child);
+    child.once("error", (error) => log.error({ err: error }, "a worker process could not be started"));
     child.once("exit", (code, signal) => {
       living.delete(child);
       if (stopping) return;

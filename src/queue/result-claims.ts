@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
 import { Job, Queue, type QueueOptions } from "bullmq";
+import { activationIdSchema } from "../contract/identity.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import { keys, PREFIX } from "./names.ts";
 import type { Queues } from "./queues.ts";
@@ -91,6 +92,8 @@ export function resultClaims({ redis, onError }: Queues): ResultClaims {
 }
 
 async function ackOne(queue: Queue<ActivationResult>, { result_id, receipt }: ResultAck): Promise<AckOutcome> {
+  // What is no activation's may be a key of the queue.
+  if (!activationIdSchema.safeParse(result_id.replace(/\.g[0-9]+$/, "")).success) return "unknown";
   const job = await Job.fromId<ActivationResult, { receipt: string } | null>(queue, result_id);
   if (job === undefined) return "unknown";
   if (job.finishedOn !== undefined) return job.returnvalue?.receipt === receipt ? "acked" : "lost";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
 import { createRoute, z } from "@hono/zod-openapi";
 import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
@@ -29,6 +30,14 @@ export function activationRoutes(ports: ApiPorts): Api {
           partial: z.stringbool().optional().openapi({ type: "boolean", description: "queue what can be, instead of all or nothing" }),
           run_id: z.string().min(1).max(200).optional().openapi({ description: "for activations that name none" }),
         }),
+        headers: z.object({
+          "idempotency-key": z
+            .string()
+            .min(1)
+            .max(200)
+            .optional()
+            .openapi({ description: "makes the run id of activations that name none: the same request sent again joins" }),
+        }),
         body: {
           required: true,
           content: {
@@ -52,7 +61,9 @@ export function activationRoutes(ports: ApiPorts): Api {
       },
     }),
     async (context) => {
-      const { partial = false, run_id = newRunId() } = context.req.valid("query");
+      const again = context.req.valid("header")["idempotency-key"];
+      const { partial = false, run_id = again === undefined ? newRunId() : runIdOf(context.var.caller.name, again) } =
+        context.req.valid("query");
       return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, runId: run_id }), 202);
     },
   );
@@ -102,4 +113,9 @@ export function activationRoutes(ports: ApiPorts): Api {
 
 function unknown(id: string): ApiProblem {
   return new ApiProblem(404, "activation_unknown", `no activation ${id} is known here: never queued, or removed since`);
+}
+
+/** Of one caller's key, so that two callers do not meet by chance. */
+function runIdOf(caller: string, key: string): string {
+  return `key-${createHash("sha256").update(`${caller}\0${key}`).digest("hex").slice(0, 24)}`;
 }
