@@ -45,7 +45,6 @@ export async function activateSession(
   const model = modelOf(seeded);
   const body = parseActivationBody(raw, model);
   const activation = completeDraft(openActivation(seeded.draft, keys), body, ports.policy);
-  if (ends.waiting >= settings.max_waiting) throw new GymProblem(503, "too many requests wait here already; try again");
 
   // From here on the session has had its activation.
   await sessions.change(id, (known) => {

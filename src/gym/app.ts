@@ -3,6 +3,7 @@ import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { requestLog, type ApiEnv } from "../api/guards.ts";
 import { problemOf } from "../api/problem.ts";
+import { waitingRoom } from "../api/waiting-room.ts";
 import { activateSession } from "./activate.ts";
 import { closeSession } from "./close.ts";
 import { readSessionCookie, setSessionCookie } from "./cookie.ts";
@@ -21,6 +22,7 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
   const { keys, settings, log } = ports;
   const sessions = sessionStore(ports.queues, settings.session_hours * 3_600_000);
   const ends = endWaiter(ports);
+  const waiting = waitingRoom(settings.max_waiting);
   const app = new Hono<ApiEnv>();
   app.use(requestLog(log));
   app.use(async (context, next) => {
@@ -47,8 +49,13 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
     context.json(await closeSession(ports, sessions, ends, await jsonOf(context), await readSessionCookie(context, keys))),
   );
   const activate = async (context: Context<ApiEnv>, routeKey: string | null): Promise<Response> => {
-    const [cookie, gone] = [await readSessionCookie(context, keys), context.req.raw.signal];
-    return context.json(await activateSession(ports, sessions, ends, { raw: await jsonOf(context), cookie, routeKey, gone }));
+    const leave = waiting.enter();
+    try {
+      const [cookie, gone] = [await readSessionCookie(context, keys), context.req.raw.signal];
+      return context.json(await activateSession(ports, sessions, ends, { raw: await jsonOf(context), cookie, routeKey, gone }));
+    } finally {
+      leave();
+    }
   };
   app.post("/ng-rollout/:capture_key/v1/responses", (context) => activate(context, context.req.param("capture_key")));
   app.post("/v1/responses", (context) => activate(context, null));

@@ -10,13 +10,11 @@ import type { AgentServerPorts } from "./ports.ts";
 export interface EndWaiter {
   /** The committed result, now or as soon as there is one; null when `signal` was aborted first. */
   ended(activationId: string, signal: AbortSignal): Promise<ActivationResult | null>;
-  readonly waiting: number;
 }
 
 /** Begins to listen with the first one that waits, and ends with `stopping`. */
 export function endWaiter({ queues, store, stopping, log }: Pick<AgentServerPorts, "queues" | "store" | "stopping" | "log">): EndWaiter {
   const waiting = new Map<string, Set<() => void>>();
-  let count = 0;
   let listening: Promise<void> | null = null;
 
   /** Resolves once every later end is heard of. */
@@ -38,15 +36,11 @@ export function endWaiter({ queues, store, stopping, log }: Pick<AgentServerPort
   }
 
   return {
-    get waiting() {
-      return count;
-    },
     async ended(activationId, signal) {
       const end = deferred<void>();
       const tell = (): void => end.resolve();
       const tells = waiting.get(activationId) ?? new Set();
       waiting.set(activationId, tells.add(tell));
-      count++;
       signal.addEventListener("abort", tell, { once: true });
       try {
         listening ??= listen().catch((error: unknown) => {
@@ -59,7 +53,6 @@ export function endWaiter({ queues, store, stopping, log }: Pick<AgentServerPort
         await end.promise;
         return await store.readCommit(activationId);
       } finally {
-        count--;
         tells.delete(tell);
         if (tells.size === 0) waiting.delete(activationId);
       }

@@ -87,7 +87,7 @@ const play = (...steps: Step[]): { input: string } => ({ input: `Do the work.\n$
 const calls = (key: string): number => model.log.countOf(key);
 
 describe("an agent session", () => {
-  it("runs once under exactly the seeded capture key with its own grant, answers the same again, and is closed by the process that is left [R7 R44 R55]", async () => {
+  it("runs once under exactly the seeded capture key with its own grant, answers the same again, and is closed by the process that is left [R7 R44]", async () => {
     const session = await seeded("whole", { attempt: 2 });
     const body = { ...play(step(mcp("office", "finish", { reason: "done", paths: [] })), step(say("Finished."))), metadata: { row: "7" } };
     const [first, joined] = await Promise.all([session.activate(body), session.activate({ ...body, temperature: null })]);

@@ -12,7 +12,7 @@ let rig: AgentRig;
 let apis: RunningCommand[];
 
 beforeAll(async () => {
-  const toml = `[model]\nname = "stand-in"\n[agent_server]\nclose_retry_window_seconds = ${WINDOW_SECONDS}\nmax_body_mb = 1\n`;
+  const toml = `[api]\nmax_waiting = 4\n[model]\nname = "stand-in"\n[agent_server]\nclose_retry_window_seconds = ${WINDOW_SECONDS}\nmax_body_mb = 1\n`;
   rig = await startAgentRig(root, toml);
   apis = await Promise.all([rig.startApi(), rig.startApi()]);
 }, 120_000);
@@ -207,6 +207,28 @@ describe("an activation", () => {
     for (const each of await Promise.all(waiting)) expect(each.status).toBe(409);
     expect((await rig.post(at("r1"), { input: system }, { cookie })).status).toBe(409);
   });
+});
+
+it("more requests than may wait are told to come again, and so are those of a process that stops; the others go on waiting", async () => {
+  const { id, cookie } = await seeded();
+  const answers: Answer[] = [];
+  const send = (): Promise<number> =>
+    rig.post("/ng-rollout/r1/v1/responses", { input: "x" }, { cookie }).then((answer) => answers.push(answer));
+  const waiting = Array.from({ length: 12 }, send);
+  await vi.waitFor(() => expect(answers).toHaveLength(4), { timeout: 20_000 });
+  for (const { status, body } of answers.splice(0))
+    expect({ status, body }).toMatchObject({ status: 503, body: { detail: expect.stringContaining("wait") as string } });
+
+  const stopped = apis.shift()!;
+  stopped.child.kill("SIGTERM");
+  expect((await stopped.ended).code).toBe(0);
+  apis.push(await rig.startApi());
+  await vi.waitFor(() => expect(answers).toHaveLength(4));
+  for (const { status, body } of answers.splice(0))
+    expect({ status, body }).toMatchObject({ status: 503, body: { detail: expect.stringContaining("stops") as string } });
+  expect((await close(id)).status).toBe(200);
+  await Promise.all(waiting);
+  expect(answers.map(({ status }) => status)).toEqual([409, 409, 409, 409]);
 });
 
 describe("a close", () => {
