@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { getSignedCookie, setSignedCookie } from "hono/cookie";
 import type { SecretKey, SecretKeys } from "../activation/secret-keys.ts";
 
-export const SESSION_COOKIE = "agent_session_id";
+const SESSION_COOKIE = "agent_session_id";
 
 /** The session that a request says it belongs to. unusable: there is a cookie, and it is none that a process of ours signed. */
 export type CookieClaim = { kind: "none" } | { kind: "unusable" } | { kind: "session"; id: string };

@@ -32,7 +32,7 @@ export interface AgentRig {
   close(): Promise<void>;
 }
 
-export interface PostOptions {
+interface PostOptions {
   cookie?: string | null;
   headers?: Record<string, string>;
   /** Hangs up without waiting for the answer. */
