@@ -65,7 +65,8 @@ async function endOf(ports: AgentServerPorts, ends: EndWaiter, { body, draft }: 
   const seconds = ports.defaults.codex.session_close_timeout_seconds;
   const result = await ends.ended(activation_id, AbortSignal.any([stopping, AbortSignal.timeout(seconds * 1_000)]));
   if (result !== null) return result;
-  throw new GymProblem(503, `the session has not ended within ${seconds} s; it stays closed to others: close it again`);
+  const why = stopping.aborted ? "the server stops" : `the session has not ended within ${seconds} s`;
+  throw new GymProblem(503, `${why}; nothing else is served of it any more: close it again`);
 }
 
 /** Of one that was cancelled before anything of it began, nothing was observed. */

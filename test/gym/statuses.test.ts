@@ -70,8 +70,8 @@ describe("a seed", () => {
     const id = newId();
     const bodies = ["a", "b", "c", "d", "e", "f"].map((name) => seedOf(id, { tool_accesses: [grant(name)] }));
     const answers = await Promise.all(bodies.map((body) => rig.post(SEED, body)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409, 409]);
-    expect(answers.filter(({ cookie }) => cookie !== null)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(5);
+    expect(answers.filter(({ status, cookie }) => status === 200 && cookie !== null)).toHaveLength(1);
     const changed = seedOf(id, {
       tool_accesses: [grant("a", { connection: { ...(grant("a")["connection"] as object), headers: { Token: "x" } } })],
     });
