@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { statusSchema } from "../contract/result.ts";
+import { breakerState } from "../queue/breaker.ts";
 import { runCauses, type CauseGroup } from "../queue/run-causes.ts";
 import { runRate } from "../queue/run-rate.ts";
 import { runStatus } from "../queue/run-status.ts";
@@ -24,6 +25,10 @@ export const runReply = z
     ended_per_minute: z.number().nullable(),
     eta_seconds: z.int().nullable(),
     paused: z.object({ by: z.string(), at: z.string(), reason: z.string() }).nullable(),
+    /** It holds itself back: different activations failed alike, one after the other. Resuming opens it. */
+    breaker: z
+      .object({ opened_at: z.string(), cause_code: z.string(), reason: z.string(), retry_in_seconds: z.number().nullable() })
+      .nullable(),
     limit: z.int().nullable(),
     failures: z.array(
       z.object({
@@ -44,9 +49,24 @@ export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "stor
   const left = waiting + running + parked + delayed;
   const ended = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0, ...some };
   const total = left + Object.values(ended).reduce((sum, each) => sum + each, 0);
-  const [rate, groups] = await Promise.all([runRate(queues, runId, left), runCauses(queues, runId)]);
+  const [rate, groups, { open, openings }] = await Promise.all([
+    runRate(queues, runId, left),
+    runCauses(queues, runId),
+    breakerState(queues, runId),
+  ]);
+  const last = openings.at(-1);
+  const retry = open?.retry_in_ms ?? null;
+  const breaker =
+    open === null || last === undefined
+      ? null
+      : {
+          opened_at: last.opened_at,
+          cause_code: last.cause_code,
+          reason: last.reason,
+          retry_in_seconds: retry === null ? null : retry / 1_000,
+        };
   const failures = await Promise.all(groups.slice(0, MOST_GROUPS).map((group) => withReason(store, group)));
-  return { run_id: runId, total, waiting, parked, delayed, delayed_for, running, ended, ...rate, paused: pause, limit, failures };
+  return { run_id: runId, total, waiting, parked, delayed, delayed_for, running, ended, ...rate, paused: pause, breaker, limit, failures };
 }
 
 async function withReason(store: ArtifactStore, { example, ...group }: CauseGroup) {

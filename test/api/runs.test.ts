@@ -167,6 +167,51 @@ it("many are looked at and cancelled in one request, each answered for itself [D
     expect((await rig.call("/v1/activations/state", { body })).status).toBe(422);
 });
 
+it("where every sandbox fails the run holds itself back, says why, and goes on when it is resumed [E7]", async () => {
+  const rig = await startApiRig({ settings: { breaker_after: 3, breaker_base_ms: 600_000, breaker_max_ms: 600_000 } });
+  await rig.sentinel();
+  const ids = Array.from({ length: 220 }, (_, index) => `a${index}`);
+  await rig.call("/v1/activations", { body: ids.map((id) => asked(id, { max_attempts: 1 })) });
+  let broken = true;
+  const cause = {
+    cause_class: "infrastructure",
+    failure_kind: "transport_local_resource",
+    cause_code: "sandbox_failed",
+    answered: false,
+    reason: "no room",
+  } as const;
+  await rig.worker(async ({ activation, generation, ledger }) => {
+    const { attempt } = await ledger.takeAttempt();
+    await ledger.tell(broken ? { kind: "bad", cause } : { kind: "good" });
+    const completed = completedOf(activation, generation, attempt);
+    const failure = { ...FAILURE, failure_kind: cause.failure_kind, cause_code: cause.cause_code, failure_reason: "no room" };
+    const result = broken
+      ? { ...completed, status: "failed" as const, response: null, failure, cause_class: "infrastructure" as const }
+      : completed;
+    return { kind: "ended", ...(await rig.store.commit(result)) };
+  });
+  await vi.waitFor(
+    async () => {
+      const { body } = await rig.call("/v1/runs/run-1");
+      expect(body).toMatchObject({ breaker: { cause_code: "sandbox_failed", reason: "no room" } });
+      expect(body.parked + body.waiting).toBeGreaterThan(200);
+      expect(body.failures).toMatchObject([{ cause_code: "sandbox_failed", count: body.ended.failed as number }]);
+      expect(sumOf(body as RunBody)).toBe(220);
+    },
+    { timeout: 60_000, interval: 200 },
+  );
+  broken = false;
+  await rig.call("/v1/runs/run-1/resume", { method: "POST" });
+  await vi.waitFor(
+    async () => {
+      const { body } = await rig.call("/v1/runs/run-1");
+      expect(body.breaker).toBeNull();
+      expect(body.ended.completed).toBeGreaterThan(10);
+    },
+    { timeout: 60_000, interval: 200 },
+  );
+});
+
 it("an id that the queue needs for itself is refused, and looking for one finds nothing", async () => {
   const rig = await startApiRig();
   for (const id of ["wait", "events", "meta", "completed"]) {
