@@ -16,14 +16,21 @@ const sandboxAccess = z.strictObject({
   workdir: z.string(),
 });
 
-/** `POST /v1/agent_sessions`. Grants are judged by admission, like those of any activation. */
-export const seedSchema = z.strictObject({
-  agent_session_id: sessionId,
-  episode_id: episodeIdSchema,
-  task_id: taskIdSchema,
-  tool_accesses: z.array(z.unknown()).default([]),
-  sandbox_access: sandboxAccess.nullish(),
-});
+/** `POST /v1/agent_sessions`. Grants are judged by admission, like those of any activation; they have an older name on the wire, too. */
+export const seedSchema = z
+  .strictObject({
+    agent_session_id: sessionId,
+    episode_id: episodeIdSchema,
+    task_id: taskIdSchema,
+    tool_accesses: z.array(z.unknown()).optional(),
+    tool_grants: z.array(z.unknown()).optional(),
+    sandbox_access: sandboxAccess.nullish(),
+  })
+  .refine(
+    (seed) => seed.tool_accesses === undefined || seed.tool_grants === undefined,
+    "tool_accesses and tool_grants are one field: give one of the two",
+  )
+  .transform(({ tool_accesses, tool_grants, ...seed }) => ({ ...seed, tool_accesses: tool_accesses ?? tool_grants ?? [] }));
 export type SeedRequest = z.infer<typeof seedSchema>;
 
 /** `POST /v1/agent_sessions/close`. */
