@@ -62,7 +62,7 @@ export interface ProgressEntry {
   counts?: ProgressCounts;
 }
 
-export interface ProgressCounts {
+interface ProgressCounts {
   turns: number;
   tool_calls: number;
   /** null: Codex tells it only when a turn is complete. */

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 
 /** read: look at anything. enqueue: that, and add, cancel, retry and take results. admin: everything. */
-export const SCOPES = ["read", "enqueue", "admin"] as const;
+const SCOPES = ["read", "enqueue", "admin"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 const INCLUDES: Record<Scope, readonly Scope[]> = { read: ["read"], enqueue: ["read", "enqueue"], admin: SCOPES };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { OpenAPIHono } from "@hono/zod-openapi";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import type { Context } from "hono";
 import { messageComponents } from "./components.ts";
 import { authenticate, hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
+import { newRoutes, type Api } from "./new-routes.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
@@ -18,19 +18,6 @@ import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { waitingRoom } from "./waiting-room.ts";
-
-export type Api = OpenAPIHono<ApiEnv>;
-
-/** An app whose routes answer a request that does not fit their schemas with problem+json. */
-export function newRoutes(): Api {
-  return new OpenAPIHono<ApiEnv>({
-    defaultHook(result) {
-      if (result.success) return;
-      const errors = result.error.issues.map(({ path, message, code }) => ({ code: `invalid_${code}`, path: path.join("."), message }));
-      throw new ApiProblem(422, "request_invalid", `the ${result.target} of the request is not usable`, { errors });
-    },
-  });
-}
 
 /** The queue API. Opens nothing and keeps nothing. */
 export function createApi(ports: ApiPorts): Api {
@@ -98,7 +85,7 @@ export function createApi(ports: ApiPorts): Api {
 }
 
 /** OpenAPI 3.1, from the same schemas that check requests. */
-export function document(api: Api, { version }: Pick<ApiPorts, "version">) {
+function document(api: Api, { version }: Pick<ApiPorts, "version">) {
   return api.getOpenAPI31Document({
     openapi: "3.1.0",
     info: { title: "Rollcall", version, description: "Session activations in, results out.", license: { name: "Apache-2.0" } },

@@ -86,7 +86,16 @@ export function stateView(
 ): z.infer<typeof stateReply> {
   const { activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel } = found;
   return {
-    ...{ activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel },
+    activation_id,
+    run_id,
+    generation,
+    state,
+    status,
+    attempt,
+    charged,
+    worker_id,
+    due_at,
+    cancel,
     position: more.position,
     last_event: more.last === null ? null : eventView(more.last),
     idle_seconds: more.idleMs === null ? null : more.idleMs / 1_000,

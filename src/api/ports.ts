@@ -27,7 +27,7 @@ export interface ApiPorts {
   stopping: AbortSignal;
 }
 
-export interface ApiLimits {
+interface ApiLimits {
   /** Of one request, in bytes. */
   max_body_bytes: number;
   /** Of a file that is put. */

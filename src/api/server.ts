@@ -21,9 +21,10 @@ const HEADERS_MS = 20_000;
 
 /** Serves `fetch`. The caller closes it. Throws RollcallError "address_unusable". */
 export async function serveHttp(fetch: Fetch, { host, port }: { host: string; port: number }): Promise<HttpServer> {
+  const listener = getRequestListener(fetch); // answers its own failures
   const server: Server = createServer(
     { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, maxHeaderSize: 16_384 },
-    getRequestListener(fetch),
+    (request, response) => void listener(request, response),
   );
   server.setTimeout(STALLED_MS, (socket) => void (socket.writableLength > 0 && socket.destroy()));
   await new Promise<void>((resolve, reject) => {

@@ -44,7 +44,10 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
     },
     async putInput(sha256, body) {
       const target = join(root, inputPath(sha256));
-      if (await exists(target)) return void body.destroy();
+      if (await exists(target)) {
+        body.destroy();
+        return;
+      }
       const coming = `${target}.${randomUUID()}`;
       await writeArtifact(coming, withSha256(body, sha256), 0o644);
       await rename(coming, target); // two at once write the same

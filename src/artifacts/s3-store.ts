@@ -45,7 +45,10 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       Readable.from(objects.download(artifactPath(activationId, attempt, path), range), { objectMode: false }),
     size: (activationId, attempt, path) => objects.size(artifactPath(activationId, attempt, path)),
     async putInput(sha256, body) {
-      if (await objects.exists(inputPath(sha256))) return void body.destroy();
+      if (await objects.exists(inputPath(sha256))) {
+        body.destroy();
+        return;
+      }
       // The check comes before the last byte: what does not fit is never there.
       await objects.upload(inputPath(sha256), withSha256(body, sha256)).catch((error: unknown) => {
         if (!(error instanceof RollcallError && error.code === "artifact_exists")) throw error; // put by two at once

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { wholeNumber } from "./options.ts";
 import { settingsFrom, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 
-export interface ServeFlags extends SettingsFlags {
+interface ServeFlags extends SettingsFlags {
   out?: string;
   host?: string;
   port?: number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { Job, Queue, type QueueOptions } from "bullmq";
+import { Job, Queue } from "bullmq";
 import { activationIdSchema } from "../contract/identity.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import { keys, PREFIX } from "./names.ts";
@@ -24,13 +24,13 @@ export interface ClaimedResult {
   result: ActivationResult;
 }
 
-export interface ResultAck {
+interface ResultAck {
   result_id: string;
   receipt: string;
 }
 
 /** acked: it will not come again. lost: its lease ran out, and somebody else has it, or had it. unknown: there is no such result. */
-export type AckOutcome = "acked" | "lost" | "unknown";
+type AckOutcome = "acked" | "lost" | "unknown";
 
 /**
  * Results of a queue for consumers that are no BullMQ workers: a claimed one is a job that is active under a lock as long as
@@ -55,7 +55,7 @@ export function resultClaims({ redis, onError }: Queues): ResultClaims {
     if (known !== undefined) return known;
     // Its scripts take these from the options, as a worker's do (bullmq 6.7.0, redis-queue-backend.js).
     const asWorker = { lockDuration: CLAIM_MS, stalledInterval: LOOK_MS, maxStalledCount: NEVER };
-    const queue = new Queue<ActivationResult>(name, { connection: redis, prefix: PREFIX, ...asWorker } as QueueOptions);
+    const queue = new Queue<ActivationResult>(name, { connection: redis, prefix: PREFIX, ...asWorker });
     queue.on("error", onError);
     opened.set(name, queue);
     return queue;

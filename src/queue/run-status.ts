@@ -47,7 +47,9 @@ export async function runStatus(queues: Queues, runId: string): Promise<RunStatu
   for (const place of places.values()) counts[place] += 1;
   const { waiting, running, parked, ...delayed_for } = counts;
   return {
-    ...{ waiting, running, parked },
+    waiting,
+    running,
+    parked,
     delayed: delayed_for.model_server + delayed_for.able_worker + delayed_for.next_attempt,
     delayed_for,
     next_attempt_in_ms,

@@ -30,11 +30,11 @@ export function watchStreams({ target, onError }: Pick<Queues, "target" | "onErr
   const waiters = new Set<Waiter>();
   let redis: ReturnType<typeof connectRedis> | null = null;
   let looking = false;
-  let closed = false;
+  const closing = new AbortController();
 
   async function look(): Promise<void> {
     redis ??= connectRedis(target, { role: "blocking", onError });
-    while (waiters.size > 0 && !closed) {
+    while (waiters.size > 0 && !closing.signal.aborted) {
       const asked = earliest(waiters);
       const reply = await within(LOST_MS, redis.xread("COUNT", 1, "BLOCK", BLOCK_MS, "STREAMS", ...asked.keys(), ...asked.values()));
       if (reply === "lost") redis.disconnect(true); // and connects again
@@ -53,18 +53,18 @@ export function watchStreams({ target, onError }: Pick<Queues, "target" | "onErr
     looking = true;
     look()
       .catch(async (error: unknown) => {
-        if (!closed) onError(error as Error);
+        if (!closing.signal.aborted) onError(error as Error);
         await delay(BLOCK_MS);
       })
       .finally(() => {
         looking = false;
-        if (waiters.size > 0 && !closed) start();
+        if (waiters.size > 0 && !closing.signal.aborted) start();
       });
   }
 
   return {
     changed(key, after, { signal, timeoutMs }) {
-      if (closed || signal.aborted) return Promise.resolve(false);
+      if (closing.signal.aborted || signal.aborted) return Promise.resolve(false);
       return new Promise((resolve) => {
         const waiter: Waiter = {
           key,
@@ -84,8 +84,8 @@ export function watchStreams({ target, onError }: Pick<Queues, "target" | "onErr
       });
     },
     close() {
-      closed = true;
-      for (const waiter of [...waiters]) waiter.tell(false);
+      closing.abort();
+      for (const waiter of waiters) waiter.tell(false);
       redis?.disconnect();
     },
   };

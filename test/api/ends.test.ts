@@ -78,8 +78,8 @@ it("what ended long ago is answered from the store; what was never queued is 404
   await rig.ended("act-1");
   await rig.queues.redis.flushall();
   expect(await rig.call("/v1/activations/act-1/result")).toMatchObject({ status: 200, body: { status: "completed" } });
-  for (const id of ["never", "..%2F..%2Fetc", "%00", "é"])
-    expect(await rig.call(`/v1/activations/${id}/result?wait=5`)).toMatchObject({ status: 404, body: { code: "activation_unknown" } });
+  expect(await rig.call("/v1/activations/never/result?wait=5")).toMatchObject({ status: 404, body: { code: "activation_unknown" } });
+  for (const id of ["..%2F..%2Fetc", "%00", "é"]) expect((await rig.call(`/v1/activations/${id}/result?wait=5`)).status).toBe(422);
   for (const wait of ["3601", "-1", "NaN", "1e999", "soon"])
     expect((await rig.call(`/v1/activations/act-1/result?wait=${wait}`)).status).toBe(422);
 });
@@ -121,9 +121,9 @@ it("events come live, go on after Last-Event-ID, and end with the activation", a
 it("a reader that stops reading is read for no further than what fits on its way, and misses nothing when it goes on", async () => {
   const rig = await startApiRig();
   let reads = 0;
-  const { xrange } = rig.api.queues.redis;
+  const xrange = rig.api.queues.redis.xrange.bind(rig.api.queues.redis);
   rig.api.queues.redis.xrange = (async (...args: Parameters<typeof xrange>) => {
-    const entries = await xrange.apply(rig.api.queues.redis, args);
+    const entries = await xrange(...args);
     reads += entries.length;
     return entries;
   }) as typeof xrange;
@@ -191,7 +191,7 @@ it("many wait at once over two connections, and all are answered when it ends", 
   await rig.call("/v1/activations/act-0/result?wait=0.01"); // the watch is open
   const clients = async (): Promise<number> => ((await rig.queues.redis.client("LIST")) as string).trim().split("\n").length;
   const before = await clients();
-  const waiting = Array.from({ length: 200 }, (_, index) => rig.call(`/v1/activations/${ids[index % 4]}/result?wait=60`));
+  const waiting = Array.from({ length: 60 }, (_, index) => rig.call(`/v1/activations/${ids[index % 4]}/result?wait=60`));
   await delay(500);
   expect(await clients()).toBe(before);
   finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { completes } from "../queue/rig.ts";
 import { requestsOf, type MadeRequest, type OpenApiDocument } from "./requests-of.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import fc, { type Arbitrary } from "fast-check";
+import * as fc from "fast-check";
+import type { Arbitrary } from "fast-check";
 
 /** The parts of an OpenAPI document that requests are made from. */
 export interface OpenApiDocument {
@@ -62,7 +63,7 @@ function requestOf(
       : fc.oneof({ weight: 3, arbitrary: valueOf(document, content.schema, 0) }, fc.jsonValue());
   return fc.record({ values, body }).map(({ values: given, body: made }) => {
     const of = (place: string): [string, string][] =>
-      parameters.flatMap(({ name, in: where }) => (where === place && given[name] !== undefined ? [[name, String(given[name])]] : []));
+      parameters.flatMap(({ name, in: where }) => (where === place && given[name] !== undefined ? [[name, text(given[name])]] : []));
     const query = new URLSearchParams(
       of("query").map(([name, value]): [string, string] => [name, name === "wait" && Number(value) > 0.1 ? "0.1" : value]),
     );
@@ -114,4 +115,8 @@ function valueOf(document: OpenApiDocument, schema: Schema, depth: number): Arbi
     default:
       return fc.jsonValue();
   }
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

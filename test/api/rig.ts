@@ -10,7 +10,7 @@ import type { QueueSettings } from "../../src/queue/settings.ts";
 import { watchStreams } from "../../src/queue/stream-watch.ts";
 import { startRig, TEST_KEYS, TEST_SETTINGS, type Rig } from "../queue/rig.ts";
 
-export interface ApiProcess {
+interface ApiProcess {
   origin: string;
   queues: Queues;
   /** Ends it as SIGTERM does. */

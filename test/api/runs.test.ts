@@ -55,7 +55,7 @@ it("a run's counts add up at every look while it runs", async () => {
     async () => {
       const { body } = await rig.call("/v1/runs/run-1");
       looks.push(body as RunBody);
-      expect(body.ended.completed).toBe(60);
+      expect(body, JSON.stringify(body)).toMatchObject({ ended: { completed: 60 } });
     },
     { timeout: 60_000, interval: 20 },
   );

@@ -5,7 +5,7 @@ import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
 import { findActivations } from "../../queue/find-activation.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { enqueueRequest } from "../enqueue-request.ts";
 import { requireScope } from "../guards.ts";
 import { markOf } from "../mark.ts";

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { createRoute, z } from "@hono/zod-openapi";
 import { RollcallError } from "../../errors.ts";
 import { problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { rangeOf } from "../byte-range.ts";
 import { requireScope } from "../guards.ts";
 import type { ApiPorts } from "../ports.ts";

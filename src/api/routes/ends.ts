@@ -5,7 +5,7 @@ import { isEnd, readProgress } from "../../queue/progress.ts";
 import type { Queues } from "../../queue/queues.ts";
 import { isAfter } from "../../queue/stream-watch.ts";
 import { activationParam, away, json, problem, waitSeconds } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { awaitEnd, storedResult } from "../await-end.ts";
 import { bodyOf, eventStream } from "../event-stream.ts";
 import { requireScope } from "../guards.ts";

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Readable } from "node:stream";
-import type { ReadableStream as NodeStream } from "node:stream/web";
 import { createRoute, z } from "@hono/zod-openapi";
 import { RollcallError } from "../../errors.ts";
 import { away, json, problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { requireScope } from "../guards.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
@@ -34,7 +33,7 @@ export function fileRoutes({ store, limits }: ApiPorts): Api {
     async (context) => {
       const { sha256 } = context.req.valid("param");
       const { body } = context.req.raw;
-      const bytes = body === null ? Readable.from([]) : Readable.fromWeb(body as NodeStream);
+      const bytes = body === null ? Readable.from([]) : Readable.fromWeb(body);
       try {
         if (Number(context.req.header("content-length") ?? 0) > limits.max_file_bytes) throw tooLarge(limits.max_file_bytes);
         await store.putInput(sha256, Readable.from(atMost(bytes, limits.max_file_bytes), { objectMode: false }));
@@ -51,10 +50,10 @@ export function fileRoutes({ store, limits }: ApiPorts): Api {
 
 async function* atMost(body: Readable, most: number): AsyncGenerator<Buffer, undefined> {
   let bytes = 0;
-  for await (const part of body) {
-    bytes += (part as Buffer).length;
+  for await (const part of body as AsyncIterable<Buffer>) {
+    bytes += part.length;
     if (bytes > most) throw tooLarge(most);
-    yield part as Buffer;
+    yield part;
   }
   return undefined;
 }

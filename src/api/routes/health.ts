@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute, z } from "@hono/zod-openapi";
 import { liveWorkers } from "../../queue/worker-lease.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import type { ApiPorts } from "../ports.ts";
 
 const JSON_TYPE = "application/json";

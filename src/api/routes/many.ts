@@ -3,7 +3,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { cancelActivations } from "../../queue/cancel.ts";
 import { findActivations } from "../../queue/find-activation.ts";
 import { away, json, problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { requireScope } from "../guards.ts";
 import { markOf } from "../mark.ts";
 import { cancelAnswer, stateReply } from "../messages.ts";

@@ -3,7 +3,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { resultClaims, type ClaimedResult } from "../../queue/result-claims.ts";
 import { unreadResults } from "../../queue/unread-results.ts";
 import { away, json, problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { requireScope } from "../guards.ts";
 import { resultReply } from "../messages.ts";
 import type { ApiPorts } from "../ports.ts";

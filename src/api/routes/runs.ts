@@ -7,7 +7,7 @@ import { pauseRun, resumeRun } from "../../queue/pause.ts";
 import { retryRun } from "../../queue/retry.ts";
 import { isKnownRun } from "../../queue/run-status.ts";
 import { away, json, problem, runParam } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { bodyOf } from "../event-stream.ts";
 import { requireScope } from "../guards.ts";
 import { markOf } from "../mark.ts";

@@ -6,7 +6,7 @@ import { newRunId } from "../../contract/identity.ts";
 import { admit } from "../../contract/refusals.ts";
 import { activationFlow } from "../../queue/jobs.ts";
 import { json, problem } from "../answers.ts";
-import { newRoutes, type Api } from "../app.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
 import { requireScope } from "../guards.ts";
 import type { ApiPorts } from "../ports.ts";
 import { refusedProblem } from "../problem.ts";
@@ -39,7 +39,7 @@ export function sealRoutes({ policy, keys, queues }: ApiPorts): Api {
       const { activation } = admission;
       const options = { generation: 0, enqueuedAt: new Date().toISOString(), settings: queues.settings };
       const flow = activationFlow(activation, sealActivation(activation, keys), options);
-      return context.json({ activation_id: activation.activation_id, run_id: activation.run_id, flow: flow as unknown as object }, 200);
+      return context.json({ activation_id: activation.activation_id, run_id: activation.run_id, flow }, 200);
     },
   );
   return routes;
