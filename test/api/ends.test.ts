@@ -193,7 +193,7 @@ it("many wait at once over two connections, and all are answered when it ends", 
   const before = await clients();
   const waiting = Array.from({ length: 60 }, (_, index) => rig.call(`/v1/activations/${ids[index % 4]}/result?wait=60`));
   await delay(500);
-  expect(await clients()).toBe(before);
+  expect(await clients()).toBeLessThanOrEqual(before + 1);
   finish();
   for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
 });
