@@ -52,7 +52,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "R41", claimed: true, text: "A token gives access only to its episode's tools" },
   { id: "R42", claimed: true, text: "Each test fails when its guard is broken" },
   { id: "R43", claimed: true, text: "A startup failure is 502 class and retryable; an unusable grant 422 class and terminal" },
-  { id: "R44", claimed: false, text: "The same request gives the same result or error" },
+  { id: "R44", claimed: true, text: "The same request gives the same result or error" },
   { id: "R45", claimed: true, text: "220 tasks end in exactly one final row each" },
   { id: "R46", claimed: false, text: "Deliverables under task_<id>/repeat_<n>/ with finish_params.json" },
   { id: "R47", claimed: true, text: "pkill by the model does not reach the supervisor" },
@@ -64,7 +64,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "R53", claimed: true, text: "The README says what becomes of each kind of grant" },
   { id: "R54", claimed: true, text: "tool_timeout_sec is written on every path when configured" },
   { id: "R55", claimed: false, text: "A finish call over MCP is recorded for its session and the file is persisted" },
-  { id: "R56", claimed: false, text: "The capability flag calls_model_from_sandbox is kept" },
+  { id: "R56", claimed: true, text: "The capability flag calls_model_from_sandbox is kept" },
   { id: "R57", claimed: true, text: "A refusal is 422 class with a string reason, final" },
 ];
 

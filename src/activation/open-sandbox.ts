@@ -107,7 +107,7 @@ async function destroyLate(sandbox: Sandbox, { log, abandoned }: RunPorts): Prom
 export async function placeFiles(context: AttemptContext, sandbox: Sandbox, ports: RunPorts, stop: AbortSignal): Promise<void> {
   try {
     await inTime({ what: "placing files in the sandbox", seconds: ports.createSeconds, stop }, async (signal) => {
-      for (const file of filesToPlace(context.activation.sandbox.files)) {
+      for await (const file of filesToPlace(context.activation.sandbox.files, ports.store)) {
         signal.throwIfAborted();
         await sandbox.place(file.path, file.bytes, file.mode);
       }

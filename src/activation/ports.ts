@@ -62,6 +62,15 @@ export interface ProgressEntry {
   attempt: number;
   /** e.g. "finish (office)", "exec_command", "message". */
   note?: string;
+  /** Of the attempt so far. */
+  counts?: ProgressCounts;
+}
+
+interface ProgressCounts {
+  turns: number;
+  tool_calls: number;
+  /** null: Codex tells it only when a turn is complete. */
+  tokens: number | null;
 }
 
 /** How a claimed activation left the straight line. */

@@ -77,7 +77,7 @@ export async function runCodex(
     if (session.turnEnded) watch.turnEnded();
     else if (session.turnStarted) watch.active();
     const note = noteOf(record);
-    if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note) });
+    if (note !== null) context.progress({ stage: "running", note: redactText(context.secrets, note), counts: session.counts() });
     quiet.heard(false);
   }
   try {

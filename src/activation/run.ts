@@ -57,7 +57,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     const launch = { command, prompt: plan.prompt, beginWithinMs: ports.createSeconds * 1_000, signal: claim.signal };
     const end = await runCodex(context, sandbox, launch);
     await report.ended(end);
-    context.progress({ stage: "collecting" });
+    context.progress({ stage: "collecting", counts: end.session.counts() });
     await report.collect();
   } catch (error) {
     report.broken(error, claim.signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, opendir, readFile, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, opendir, readFile, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attempt } from "../contract/result.ts";
@@ -8,8 +9,9 @@ import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { onDisk } from "../host/disk-full.ts";
 import { createOnly } from "../host/files.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn, type Documents } from "./documents.ts";
-import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
-import { measuredFile } from "./measured.ts";
+import { activationPath, artifactPath, attemptNumbers, inputPath, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
+import { measuredFile, withSha256 } from "./measured.ts";
+import { openInside } from "./open-inside.ts";
 import type { ArtifactStore } from "./types.ts";
 import { writeArtifact } from "./write-artifact.ts";
 
@@ -34,7 +36,27 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       const written = await onDisk(root, () => writeArtifact(join(root, place), body, mode));
       return { path, uri: uriOf(place), source, kind, quarantined, ...written };
     },
-    open: (activationId, attempt, path) => createReadStream(join(root, artifactPath(activationId, attempt, path))),
+    open: (activationId, attempt, path, range) => createReadStream(join(root, artifactPath(activationId, attempt, path)), { ...range }),
+    async size(activationId, attempt, path) {
+      const place = artifactPath(activationId, attempt, path);
+      // What could be a link leads out of the store.
+      const opened = await openInside(await realpath(root), place);
+      if ("why" in opened) return null;
+      await opened.file.close();
+      return opened.bytes;
+    },
+    async putInput(sha256, body) {
+      const target = join(root, inputPath(sha256));
+      if (await exists(target)) {
+        body.destroy();
+        return;
+      }
+      const coming = `${target}.${randomUUID()}`;
+      await writeArtifact(coming, withSha256(body, sha256), 0o644);
+      await rename(coming, target); // two at once write the same
+    },
+    openInput: (sha256) => createReadStream(join(root, inputPath(sha256))),
+    hasInput: (sha256) => exists(join(root, inputPath(sha256))),
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       const there = await measuredFile(createReadStream(join(root, place)));

@@ -6,6 +6,7 @@ import { RollcallError } from "../errors.ts";
  * Where things are in a store, whatever it is made of: paths with forward slashes, relative to its root.
  *
  *     _store.json                         this store's id; no activation id begins with an underscore
+ *     _inputs/<sha256>                    files that producers put, for activations to name
  *     <activation_id>/result.json         THE end; result.g<k>.json: the ends of earlier generations
  *     <activation_id>/attempt-<n>/        attempt.json, evidence, outputs/, quarantine/, withheld/
  */
@@ -19,6 +20,12 @@ export function resultPath(activationId: string): string {
 
 export function earlierResultPath(activationId: string, generation: number): string {
   return `${activationPath(activationId)}/result.g${generation}.json`;
+}
+
+/** Throws "bad_path" for what is no sha256 in hex. */
+export function inputPath(sha256: string): string {
+  if (/^[0-9a-f]{64}$/.test(sha256)) return `_inputs/${sha256}`;
+  throw new RollcallError("bad_path", `${JSON.stringify(sha256.slice(0, 80))} is not a sha256 in hexadecimal`);
 }
 
 function attemptPath(activationId: string, attempt: number): string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { pipeline, Transform, type Readable } from "node:stream";
-import { hasErrno } from "../errors.ts";
+import { hasErrno, RollcallError } from "../errors.ts";
 
 /**
  * The same bytes, counted and hashed on their way. An error of the body is one of `bytes`, and when `bytes` is destroyed so
@@ -31,4 +31,21 @@ export async function measuredFile(body: Readable): Promise<{ bytes: number; sha
     if (hasErrno(error, "ENOENT")) return null;
     throw error;
   }
+}
+
+/** The same bytes; fails with "sha256_differs" before its end when they are others. */
+export function withSha256(body: Readable, expected: string): Readable {
+  const hash = createHash("sha256");
+  const checked = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      done(null, chunk);
+    },
+    flush(done) {
+      const sha256 = hash.digest("hex");
+      done(sha256 === expected ? null : new RollcallError("sha256_differs", `the bytes have sha256 ${sha256}, expected ${expected}`));
+    },
+  });
+  pipeline(body, checked, () => {}); // whoever reads sees the error
+  return checked;
 }

@@ -17,6 +17,7 @@ import { RollcallError } from "../errors.ts";
 import type { Documents } from "./documents.ts";
 import { refusalOf, s3Error, statusOf } from "./s3-client.ts";
 import type { S3Location } from "./s3-location.ts";
+import type { ByteRange } from "./types.ts";
 
 /** S3's smallest; sent one after the other, so that an upload holds about three of them, whatever its size. At most 10,000. */
 const PART_BYTES = 5_242_880;
@@ -28,9 +29,11 @@ const WRITER = "rollcall-writer";
 
 export interface S3Objects extends Documents {
   exists(path: string): Promise<boolean>;
+  /** null: it is not there. */
+  size(path: string): Promise<number | null>;
   /** Streams; create-only where the server can. Throws "artifact_exists", "path_too_long", or the body's own error. */
   upload(path: string, body: Readable): Promise<void>;
-  download(path: string): AsyncGenerator<Uint8Array>;
+  download(path: string, range?: ByteRange): AsyncGenerator<Uint8Array>;
   move(from: string, to: string): Promise<void>;
   /** Names right below a path ("" is the root) that begin with `begins` and have something below them, by pages. */
   directories(path: string, begins?: string): AsyncGenerator<string[]>;
@@ -63,6 +66,7 @@ export function openS3Objects(client: S3Client, { bucket, prefix }: S3Location):
     nameOf,
     addressOf: (path) => `s3://${bucket}/${(prefix + path).split("/").map(encodeURIComponent).join("/")}`,
     exists: async (path) => (await head(path)) !== null,
+    size: async (path) => (await head(path))?.ContentLength ?? null,
     read: async (path) => (await readWithTag(path))?.text ?? null,
     async create(path, text) {
       const writer = randomUUID();
@@ -114,8 +118,9 @@ export function openS3Objects(client: S3Client, { bucket, prefix }: S3Location):
         throw await s3Error(client, "store_failed", `write ${nameOf(path)}`, error);
       }
     },
-    async *download(path) {
-      const object = await told("read", path, () => client.send(new GetObjectCommand(at(path))));
+    async *download(path, range) {
+      const part = range === undefined ? {} : { Range: `bytes=${range.start}-${range.end}` };
+      const object = await told("read", path, () => client.send(new GetObjectCommand({ ...at(path), ...part })));
       yield* object.Body as AsyncIterable<Uint8Array>;
     },
     async move(from, to) {

@@ -2,8 +2,8 @@
 import { Readable } from "node:stream";
 import { RollcallError } from "../errors.ts";
 import { endsAndAttempts, newStoreText, readAttempt, storeIdIn } from "./documents.ts";
-import { activationPath, artifactPath, attemptNumbers, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
-import { measured, measuredFile } from "./measured.ts";
+import { activationPath, artifactPath, attemptNumbers, inputPath, isActivationId, resultPath, STORE_FILE, withheldPath } from "./layout.ts";
+import { measured, measuredFile, withSha256 } from "./measured.ts";
 import type { S3Settings } from "./open-store.ts";
 import { makeS3Client, s3Error } from "./s3-client.ts";
 import type { S3Location } from "./s3-location.ts";
@@ -41,8 +41,21 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       }
       return { path, uri: objects.addressOf(place), source, kind, quarantined, ...written() };
     },
-    open: (activationId, attempt, path) =>
-      Readable.from(objects.download(artifactPath(activationId, attempt, path)), { objectMode: false }),
+    open: (activationId, attempt, path, range) =>
+      Readable.from(objects.download(artifactPath(activationId, attempt, path), range), { objectMode: false }),
+    size: (activationId, attempt, path) => objects.size(artifactPath(activationId, attempt, path)),
+    async putInput(sha256, body) {
+      if (await objects.exists(inputPath(sha256))) {
+        body.destroy();
+        return;
+      }
+      // The check comes before the last byte: what does not fit is never there.
+      await objects.upload(inputPath(sha256), withSha256(body, sha256)).catch((error: unknown) => {
+        if (!(error instanceof RollcallError && error.code === "artifact_exists")) throw error; // put by two at once
+      });
+    },
+    openInput: (sha256) => Readable.from(objects.download(inputPath(sha256)), { objectMode: false }),
+    hasInput: (sha256) => objects.exists(inputPath(sha256)),
     async find(activationId, attempt, path, facts) {
       const place = artifactPath(activationId, attempt, path);
       if (!(await objects.exists(place))) return null;

@@ -13,8 +13,15 @@ export interface ArtifactStore {
   readonly directory: string | null;
   /** Streams one artifact of an attempt. `path` is relative, forward slashes; throws "artifact_exists" when it is there, "path_too_long". */
   put(activationId: string, attempt: number, path: string, body: Readable, facts: ArtifactFacts): Promise<Artifact>;
-  /** The bytes of one artifact; errors (it is not there) come from the stream. */
-  open(activationId: string, attempt: number, path: string): Readable;
+  /** The bytes of one artifact, or some of them; errors (it is not there) come from the stream. */
+  open(activationId: string, attempt: number, path: string, range?: ByteRange): Readable;
+  /** How many bytes it has; null: nothing of that name is there. */
+  size(activationId: string, attempt: number, path: string): Promise<number | null>;
+  /** Streams a file that activations may name by its sha256; nothing is done when it is there. Throws "sha256_differs" and keeps nothing. */
+  putInput(sha256: string, body: Readable): Promise<void>;
+  /** Its bytes; errors (it is not there) come from the stream. */
+  openInput(sha256: string): Readable;
+  hasInput(sha256: string): Promise<boolean>;
   /** What is there of one artifact, measured anew, e.g. after its worker was killed; null when nothing is. */
   find(activationId: string, attempt: number, path: string, facts: ArtifactFacts): Promise<Artifact | null>;
   /** Moves one artifact out of the way of whoever publishes the attempt's directory; says where it is now. */
@@ -33,6 +40,12 @@ export interface ArtifactStore {
   setAside(activationId: string, generation: number): Promise<void>;
   /** Ids of all activations that have a committed result. */
   listEnded(): AsyncIterable<string>;
+}
+
+/** Both ends included. */
+export interface ByteRange {
+  start: number;
+  end: number;
 }
 
 export interface CommittedBytes {

@@ -2,6 +2,8 @@
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
+import { cleanSessions } from "../gym/clean.ts";
+import { AGENT_SERVER_RUN } from "../gym/names.ts";
 import { cleanEnded } from "../queue/clean.ts";
 import { removeRun } from "../queue/remove-run.ts";
 import { isKnownRun } from "../queue/run-status.ts";
@@ -20,9 +22,13 @@ export async function clean(flags: CleanFlags, { settings, env }: { settings: Se
     const verb = dryRun ? "would remove" : "removed";
     if (flags.run === undefined) {
       const days = flags.olderThan ?? settings.retention.ended_jobs_days;
-      const cleaned = await cleanEnded(desk.queues, { before: Date.now() - days * DAY_MS, dryRun });
+      const before = Date.now() - days * DAY_MS;
+      const cleaned = await cleanEnded(desk.queues, { before, dryRun });
+      const agent_sessions = await cleanSessions(desk.queues, { before, dryRun });
       const strays = cleaned.strays === 0 ? "" : `, and ${cleaned.strays} jobs without a parent`;
-      print({ dry_run: dryRun, ...cleaned }, `${verb} ${cleaned.activations} activations that ended more than ${days} days ago${strays}`);
+      const sessions = agent_sessions === 0 ? "" : `, and ${agent_sessions} agent sessions that were closed`;
+      const text = `${verb} ${cleaned.activations} activations that ended more than ${days} days ago${strays}${sessions}`;
+      print({ dry_run: dryRun, ...cleaned, agent_sessions }, text);
       return EXIT.ok;
     }
     if (!(await isKnownRun(desk.queues, flags.run)))
@@ -34,6 +40,7 @@ export async function clean(flags: CleanFlags, { settings, env }: { settings: Se
       print(data, `nothing was removed: workers hold ${held} of run ${flags.run}; \`rollcall cancel\` it first`);
       return EXIT.someFailed;
     }
+    if (flags.run === AGENT_SERVER_RUN) await cleanSessions(desk.queues, { before: null, dryRun });
     print(data, `${verb} run ${flags.run}: ${ended} activations that had ended, ${open} that had not`);
     return EXIT.ok;
   } finally {

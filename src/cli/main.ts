@@ -11,6 +11,7 @@ import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
+import { serveCommand } from "./serve.ts";
 import { rollcallVersion } from "./version.ts";
 import { workerCommand } from "./worker.ts";
 
@@ -33,6 +34,7 @@ const setExitCode = (code: number): void => {
 const commands = [
   runCommand(setExitCode),
   workerCommand(),
+  serveCommand(),
   ...controlCommands(setExitCode),
   gcCommand(setExitCode),
   cleanCommand(setExitCode),

@@ -14,6 +14,7 @@ export interface SettingsFlags {
   modelApiKeyEnv?: string;
   timeoutSeconds?: number;
   mcpToolTimeoutSeconds?: number;
+  agentServer?: string;
 }
 
 export function withConfigFlag(command: Command): Command {
@@ -45,6 +46,7 @@ export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
       model: { name: flags.model, base_url: flags.modelBaseUrl, api_key_env: flags.modelApiKeyEnv },
       codex: { timeout_seconds: flags.timeoutSeconds, mcp_tool_timeout_seconds: flags.mcpToolTimeoutSeconds },
       sandbox: { provider: flags.sandbox },
+      agent_server: { address: flags.agentServer },
     },
   });
 }

@@ -70,8 +70,14 @@ export async function openStation(options: StationOptions): Promise<Station> {
 }
 
 /** The queues as the settings want them. The caller closes them. */
-export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logger): Queues {
+export function openQueuesOf(
+  target: RedisTarget,
+  settings: Settings,
+  log: Logger,
+  role: "command" | "fail_fast" = "command",
+): Queues {
   return openQueues(target, {
+    role,
     onError: (error) => log.warn({ err: error }, "a connection to Redis failed"),
     settings: {
       lock_duration_ms: settings.queue.lock_duration_ms,

@@ -104,6 +104,12 @@ export class Session {
     return this.#facts.turnCompleted || this.#facts.items.length > 0 || this.#open.size > 0;
   }
 
+  /** For live progress. */
+  counts(): { turns: number; tool_calls: number; tokens: number | null } {
+    const { turnStarted, toolCalls } = this.#facts;
+    return { turns: turnStarted ? 1 : 0, tool_calls: toolCalls.length, tokens: this.#usage?.total_tokens ?? null };
+  }
+
   apply(record: StdoutRecord): void {
     if (record.kind === "unparsed") this.#facts.unparsedLines++;
     else this.#facts.events++;

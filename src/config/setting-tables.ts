@@ -177,8 +177,62 @@ export const floorsSettings = z.strictObject({
   pids: setting(z.int().min(0).default(256), { description: "The same for processes that may still be started." }),
 });
 
+export const apiSettings = z.strictObject({
+  host: setting(z.string().min(1).default("127.0.0.1"), {
+    description: "Where `serve` listens. On another address than loopback, put TLS in front of it.",
+    env: "ROLLCALL_API_HOST",
+  }),
+  port: setting(z.coerce.number().int().min(0).max(65_535).default(8_080), { description: "0: a free one.", env: "ROLLCALL_API_PORT" }),
+  hosts: setting(z.array(z.string().min(1)).default(["localhost", "127.0.0.1", "::1"]), {
+    description: "Names under which it may be called (the Host header), beside `api.host`; `*`: any.",
+  }),
+  keys_file: setting(z.string().min(1).optional(), {
+    description: "Keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX (scopes: read, enqueue, admin). Read again when it changes.",
+    env: "ROLLCALL_API_KEYS_FILE",
+    defaultText: "none: ROLLCALL_API_KEY, else a key made in the state directory",
+  }),
+  max_body_mb: setting(z.number().positive().default(64), { description: "Largest request, in MB." }),
+  max_file_mb: setting(z.number().positive().default(1_000), {
+    description: "Largest file that may be put for activations to name, in MB.",
+  }),
+  requests_per_second: setting(z.int().min(1).default(200), { description: "Of one key in one process." }),
+  max_waiting: setting(z.int().min(1).default(2_000), {
+    description: "Requests that wait for a result or follow events, at once in one process.",
+  }),
+});
+
+export const agentServerSettings = z.strictObject({
+  address: setting(
+    z
+      .string()
+      .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:]+):\d{1,5}$/, "expected HOST:PORT, e.g. 127.0.0.1:8090")
+      .optional(),
+    {
+      description:
+        "Where `serve` also serves the agent-session protocol of NeMo Gym (docs/agent-server.md), as HOST:PORT. It asks for no key: whoever reaches it can run sessions.",
+      env: "ROLLCALL_AGENT_SERVER",
+      defaultText: "off",
+    },
+  ),
+  session_hours: setting(z.number().positive().max(8_760).default(168), {
+    description: "How long a session is kept in Redis after its last change, in hours. Must exceed its wait for a worker and its run.",
+  }),
+  close_retry_window_seconds: setting(seconds.max(604_800).default(300), {
+    description: "How long a close is answered again as it was, in seconds, counted from the end of its cleanup. Upstream's default.",
+  }),
+  agent_outcome: setting(z.enum(["metadata", "502"]).default("metadata"), {
+    description:
+      "How a failure within the turn is answered: `metadata`: 200 with status `failed` and `metadata.ng_agent_outcome`, as newer environment servers read it; `502` for older ones.",
+  }),
+  max_body_mb: setting(z.number().positive().max(8).default(8), { description: "Largest request, in MB." }),
+});
+
 export const retentionSettings = z.strictObject({
   ended_jobs_days: setting(z.number().positive().default(7), {
     description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",
+  }),
+  unread_results_days: setting(z.number().positive().default(30), {
+    description:
+      "How long `serve` leaves a result that nobody takes in its results queue, in days since its end; it warns before. The artifact store keeps it.",
   }),
 });

@@ -5,6 +5,8 @@ import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
 import { setting } from "./setting.ts";
 import {
+  agentServerSettings,
+  apiSettings,
   modelSettings,
   limiterSettings,
   retrySettings,
@@ -111,6 +113,8 @@ export const settingsSchema = z
     s3: s3Settings.prefault({}),
     floors: floorsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
+    api: apiSettings.prefault({}),
+    agent_server: agentServerSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
     }),

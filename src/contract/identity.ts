@@ -18,9 +18,17 @@ export type EpisodeId = z.infer<typeof episodeIdSchema>;
 export const taskIdSchema = z.strictObject({ taskset: z.string().min(1), task_id: z.string().min(1) });
 export type TaskId = z.infer<typeof taskIdSchema>;
 
+/** What BullMQ 6.7 calls its keys; a job of that id would lie in the same place (redis-queue-backend.js, queue-keys.js). */
+const QUEUE_NAMES = new Set(
+  "active wait waiting-children paused completed failed delayed prioritized stalled stalled-check repeat limiter meta events pc marker de id priority".split(
+    " ",
+  ),
+);
+
 export const activationIdSchema = z
   .string()
-  .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,199}$/, "expected a letter, then up to 199 letters, digits, underscores, dots or hyphens");
+  .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,199}$/, "expected a letter, then up to 199 letters, digits, underscores, dots or hyphens")
+  .refine((id) => !QUEUE_NAMES.has(id), "the queue calls a key of its own so: choose another id");
 
 /** `rollout_id`, or `<rollout_id>-a<N>` for attempt N > 0: names the model route and the observations. */
 export function captureKey(episode: EpisodeId): string {

@@ -18,6 +18,7 @@ import { claimLedger, type ClaimLedger } from "./ledger.ts";
 import { leaveModel, wakeForModel } from "./model-limiter.ts";
 import { ACTIVATIONS, PREFIX } from "./names.ts";
 import type { Queues } from "./queues.ts";
+import { withoutAnother } from "./single-attempt.ts";
 import { startRunning, type Running, type Slot } from "./running.ts";
 import { requireSameStore, type WorkerFacts } from "./worker-lease.ts";
 
@@ -151,8 +152,11 @@ async function handle(
     running.holdSlot(job.id!, model);
     ledger = claimLedger(queues, names, { token: job.token!, floor: decision.nextAttempt });
     const end = await run({ activation, generation, enqueued_at, signal, ledger });
-    if (end.kind === "back_off") return await afterBackOff(queues, { jobId: job.id!, model, end, ledger, log });
-    return await afterRun(queues.settings, activation, end, ledger);
+    const disposal =
+      end.kind === "back_off"
+        ? await afterBackOff(queues, { jobId: job.id!, model, end, ledger, log })
+        : await afterRun(queues.settings, activation, end, ledger);
+    return job.data.single_attempt === true ? withoutAnother(disposal, end) : disposal;
   } catch (error) {
     const stop = signal.aborted ? (signal.reason as StopReason) : null;
     log.error({ err: error, activation_id: sealed.activation_id, stopped: stop?.kind }, "an activation could not be handled");

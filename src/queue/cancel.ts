@@ -25,11 +25,18 @@ export interface CancelAnswer {
  * moment; the first mark wins. An activation about to commit may still end otherwise.
  */
 export async function cancelActivation(queues: Queues, activationId: string, mark: CancelMark): Promise<CancelAnswer> {
-  const found = await findActivations(queues, [activationId]);
-  const [answer] = await cancelFound(queues, found, mark);
-  const { run_id } = answer!;
-  if (run_id !== null && answer!.outcome === "done") await promoteParked(queues, run_id); // its place is free
-  return answer!;
+  return (await cancelActivations(queues, [activationId], mark))[0]!;
+}
+
+/** The same for many. One answer per id, in order. */
+export async function cancelActivations(queues: Queues, activationIds: readonly string[], mark: CancelMark): Promise<CancelAnswer[]> {
+  const answers: CancelAnswer[] = [];
+  for (let from = 0; from < activationIds.length; from += BATCH) {
+    answers.push(...(await cancelFound(queues, await findActivations(queues, activationIds.slice(from, from + BATCH)), mark)));
+  }
+  const runs = new Set(answers.flatMap(({ run_id, outcome }) => (run_id !== null && outcome === "done" ? [run_id] : [])));
+  for (const runId of runs) await promoteParked(queues, runId); // their places are free
+  return answers;
 }
 
 /**

@@ -2,6 +2,7 @@
 import { openActivation } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import type { Failure } from "../contract/failure.ts";
 import { activationSchema, type SessionActivation } from "../contract/activation.ts";
 import type { Status } from "../contract/result.ts";
 import { exhaustedAt } from "./attempts.ts";
@@ -11,6 +12,7 @@ import type { ActivationJobData } from "./jobs.ts";
 import { enterModel, forgetParkedAtModel, modelServerOf, type ModelSlot } from "./model-limiter.ts";
 import { meets, needsOf, type Need } from "./needs.ts";
 import type { Queues } from "./queues.ts";
+import { spentAttempt } from "./single-attempt.ts";
 import type { WorkerFacts } from "./worker-lease.ts";
 
 /** What becomes of a claimed job. */
@@ -20,6 +22,8 @@ export type ClaimDecision =
   | { kind: "cancelled" }
   /** Lost workers used up its attempts. */
   | { kind: "exhausted"; charged: number }
+  /** Its producer owns attempts, and the one it asked for has begun before. */
+  | { kind: "spent"; failure: Failure }
   /** This worker cannot run it; another may. */
   | { kind: "unable"; needs: Need[] }
   /** Its run is paused or full, or its model server (`server`) is. */
@@ -51,6 +55,8 @@ export async function decideClaim(
   const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
   if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
+  const failure = await spentAttempt(queues, data, saved);
+  if (failure !== null) return { kind: "spent", failure };
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   const server = modelServerOf(activation);
   if (!(await enterGate(queues, activation.run_id, jobId))) {

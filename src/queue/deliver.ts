@@ -4,6 +4,7 @@ import type { ArtifactStore, CommittedBytes } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, ResultBody } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
+import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 
 /**
@@ -16,6 +17,7 @@ export async function deliver(queues: Queues, replyTo: string, result: Activatio
   const keep = { age: Math.ceil(keep_ended_ms / 1_000) };
   const isSmall = Buffer.byteLength(JSON.stringify(result), "utf8") <= max_result_bytes;
   const delivered = isSmall ? result : referenceTo(result, await bodyIn(store, result));
+  await queues.redis.sadd(keys.resultQueues, replyTo);
   await queues.results(replyTo).add("result", delivered, {
     jobId: activationJobId(result.activation_id, result.generation),
     removeOnComplete: keep,

@@ -38,6 +38,7 @@ export async function afterClaim(queues: Queues, jobId: string, decision: NotSta
   if (decision.kind === "cancelled") return finish({ kind: "cancelled" });
   if (decision.kind === "parked") return { kind: "delay", ms: settings.parked_recheck_ms, why: "parked", server: decision.server };
   if (decision.kind === "exhausted") return finish({ kind: "failed", failure: attemptsLost(decision.charged) });
+  if (decision.kind === "spent") return finish({ kind: "failed", failure: decision.failure });
   const given = await noCapableWorker(queues, jobId, decision.needs);
   if (given !== null) return finish({ kind: "failed", failure: given });
   return { kind: "delay", ms: settings.unable_recheck_ms, why: "unable" };

@@ -20,10 +20,12 @@ export interface Ended {
 
 /** Tells followers of the run about an end and counts it. Doing it twice tells twice and counts once. */
 export async function announceEnd(queues: Queues, result: ActivationResult): Promise<void> {
-  const { activation_id, generation, run_id, status } = result;
+  const { activation_id, generation, run_id, status, failure } = result;
   const jobId = activationJobId(activation_id, generation);
   await inPipeline(queues.redis, (pipeline) => {
     pipeline.hset(keys.statuses(run_id), activation_id, status);
+    if (failure === null) pipeline.hdel(keys.causes(run_id), activation_id);
+    else pipeline.hset(keys.causes(run_id), activation_id, `${failure.failure_kind}/${failure.cause_code}`);
     pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify({ activation_id, generation, status }));
     pipeline.srem(keys.pending(run_id), jobId);
     pipeline.srem(keys.touched(run_id), jobId);
@@ -32,9 +34,15 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
   });
   if ((await queues.redis.scard(keys.pending(run_id))) > 0) return;
   await inPipeline(queues.redis, (pipeline) => {
-    for (const name of [keys.statuses, keys.ended, keys.gate, keys.openings])
+    for (const name of [keys.statuses, keys.causes, keys.ended, keys.gate, keys.openings])
       pipeline.pexpire(name(run_id), 2 * queues.settings.keep_ended_ms);
   });
+}
+
+/** Ends after the id `after`, oldest first, at most `count`. */
+export async function endsAfter({ redis }: Queues, runId: string, { after, count }: { after: string; count: number }): Promise<Ended[]> {
+  const entries = await redis.xrange(keys.ended(runId), `(${after}`, "+", "COUNT", count);
+  return entries.map(([id, fields]) => parseEnd(id, fields));
 }
 
 /**
@@ -49,10 +57,14 @@ export async function* followRun(
   const redis = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
   try {
     for await (const [id, fields] of readStream(redis, keys.ended(runId), { from: options.from ?? "0", signal: options.signal })) {
-      yield { ...(JSON.parse(fields[1]!) as Omit<Ended, "id">), id };
+      yield parseEnd(id, fields);
     }
   } finally {
     redis.disconnect();
   }
   return undefined;
+}
+
+function parseEnd(id: string, fields: string[]): Ended {
+  return { ...(JSON.parse(fields[1]!) as Omit<Ended, "id">), id };
 }

@@ -10,10 +10,16 @@ import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
-import { liveWorkers } from "./worker-lease.ts";
+import { liveWorkers, type WorkerFacts } from "./worker-lease.ts";
 
 /** Most activations in one transaction: Redis serves nobody else meanwhile. */
 const BATCH = 100;
+
+interface EnqueueOptions {
+  keys: SecretKeys;
+  generation?: number;
+  singleAttempt?: boolean;
+}
 
 export interface EnqueueAnswer {
   activation_id: string;
@@ -28,16 +34,34 @@ export interface EnqueueAnswer {
 /**
  * Seals and adds activations; in Redis when it resolves. The activation's job and its parent are added in one transaction
  * and never replaced, so a producer that was killed may simply add everything again. A conflict changes nothing.
- * Throws RollcallError "activation_too_large" before anything of the batch is added.
+ * `singleAttempt`: each may begin one attempt, whatever becomes of it; the producer makes others. Throws RollcallError "activation_too_large" before anything of the batch is added.
  */
 export async function enqueueActivations(
   queues: Queues,
   activations: readonly SessionActivation[],
-  options: { keys: SecretKeys; generation?: number },
+  options: EnqueueOptions,
 ): Promise<EnqueueAnswer[]> {
   const answers: EnqueueAnswer[] = [];
   for (const batch of batches(activations)) {
-    answers.push(...(await enqueueBatch(queues, batch, options.keys, options.generation ?? 0)));
+    answers.push(...(await enqueueBatch(queues, batch, options)));
+  }
+  return answers;
+}
+
+/** What {@link enqueueActivations} would answer now, without adding anything. Another producer may come in between. */
+export async function compareActivations(
+  queues: Queues,
+  activations: readonly SessionActivation[],
+  keys: SecretKeys,
+): Promise<EnqueueAnswer[]> {
+  const answers: EnqueueAnswer[] = [];
+  for (const batch of batches(activations)) {
+    const candidates = candidatesOf(queues, batch, { keys });
+    const now = await standing(
+      queues,
+      candidates.map(({ jobId }) => jobId),
+    );
+    answers.push(...(await answersFor(queues, keys, candidates, { before: now, after: now, workers: [] })));
   }
   return answers;
 }
@@ -55,19 +79,9 @@ function* batches(activations: readonly SessionActivation[]): Generator<SessionA
   if (batch.size > 0) yield [...batch.values()];
 }
 
-async function enqueueBatch(
-  queues: Queues,
-  batch: readonly SessionActivation[],
-  keys: SecretKeys,
-  generation: number,
-): Promise<EnqueueAnswer[]> {
-  const enqueuedAt = new Date().toISOString();
-  const candidates = batch.map((activation) => {
-    const sealed = sealActivation(activation, keys);
-    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings });
-    requireSize(flow, queues.settings.max_job_bytes);
-    return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
-  });
+async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[], options: EnqueueOptions): Promise<EnqueueAnswer[]> {
+  const { keys, generation = 0 } = options;
+  const candidates = candidatesOf(queues, batch, options);
   const jobIds = candidates.map(({ jobId }) => jobId);
   const before = await standing(queues, jobIds);
   const missing = candidates.filter((_, index) => !before[index]!.exists);
@@ -77,6 +91,31 @@ async function enqueueBatch(
   const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
   const after = missing.length > 0 ? await standing(queues, jobIds) : before;
+  return answersFor(queues, keys, candidates, { before, after, workers });
+}
+
+type Candidate = ReturnType<typeof candidatesOf>[number];
+
+function candidatesOf(
+  queues: Queues,
+  batch: readonly SessionActivation[],
+  { keys, generation = 0, singleAttempt = false }: EnqueueOptions,
+) {
+  const enqueuedAt = new Date().toISOString();
+  return batch.map((activation) => {
+    const sealed = sealActivation(activation, keys);
+    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings, singleAttempt });
+    requireSize(flow, queues.settings.max_job_bytes);
+    return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
+  });
+}
+
+function answersFor(
+  queues: Queues,
+  keys: SecretKeys,
+  candidates: readonly Candidate[],
+  { before, after, workers }: { before: readonly Standing[]; after: readonly Standing[]; workers: readonly WorkerFacts[] },
+): Promise<EnqueueAnswer[]> {
   return Promise.all(
     candidates.map(async ({ activation, sealed, digest, jobId }, index): Promise<EnqueueAnswer> => {
       const { activation_id } = activation;
@@ -129,10 +168,11 @@ async function announce(
     for (const { activation, jobId } of missing) {
       const { activation_id, run_id } = activation;
       pipeline.sadd(names.pending(run_id), jobId);
-      for (const name of [names.pending, names.statuses, names.gate, names.ended, names.openings]) pipeline.persist(name(run_id));
+      for (const name of [names.pending, names.statuses, names.causes, names.gate, names.ended, names.openings])
+        pipeline.persist(name(run_id));
       pipeline.hset(names.ledger(activation_id), "generation", generation);
       pipeline.persist(names.ledger(activation_id));
-      pipeline.hdel(names.statuses(run_id), activation_id);
+      for (const name of [names.statuses, names.causes]) pipeline.hdel(name(run_id), activation_id);
       if (generation > 0) pipeline.del(names.progress(activation_id)); // that of the generation before
     }
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JobState } from "bullmq";
 import type { CancelMark, ProgressEntry } from "../activation/ports.ts";
-import { activationJobId } from "../contract/identity.ts";
+import { activationIdSchema, activationJobId } from "../contract/identity.ts";
 import type { Status } from "../contract/result.ts";
 import type { FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys } from "./names.ts";
@@ -44,8 +44,19 @@ export function dueOf(score: string): number {
   return Math.floor(Number(score) / DELAYED_FACTOR);
 }
 
-/** The latest generation of each. One reply per id, in order. Meant for up to some hundred. */
+/** The latest generation of each. One reply per id, in order. Meant for up to some hundred. What cannot be an id is unknown. */
 export async function findActivations(queues: Queues, activationIds: readonly string[]): Promise<FoundActivation[]> {
+  const possible = activationIds.filter((id) => activationIdSchema.safeParse(id).success); // others may name keys of the queue
+  const found = (await findPossible(queues, possible)).values();
+  return activationIds.map((id) => (possible.includes(id) ? found.next().value! : { ...UNKNOWN, activation_id: id, job_id: id }));
+}
+
+const UNKNOWN: Omit<FoundActivation, "activation_id" | "job_id"> = {
+  ...{ generation: 0, run_id: null, state: "unknown", status: null, attempt: null },
+  ...{ charged: 0, worker_id: null, due_at: null, cancel: null },
+};
+
+async function findPossible(queues: Queues, activationIds: readonly string[]): Promise<FoundActivation[]> {
   if (activationIds.length === 0) return [];
   const generations = (await inPipeline(queues.redis, (pipeline) => {
     for (const id of activationIds) pipeline.hget(keys.ledger(id), "generation");

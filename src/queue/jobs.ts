@@ -16,6 +16,8 @@ export interface ActivationJobData {
   content_digest: string;
   /** ISO 8601 */
   enqueued_at: string;
+  /** The producer owns attempts: once one has begun there is no other, whether or not it was charged. */
+  single_attempt?: true;
 }
 
 /** Data of its parent in `final`: whatever an end needs when the activation's job is gone. Holds no secret. */
@@ -42,16 +44,16 @@ export type ChildEnd =
 export function activationFlow(
   activation: SessionActivation,
   sealed: SealedActivation,
-  options: { generation: number; enqueuedAt: string; settings: QueueSettings },
+  options: { generation: number; enqueuedAt: string; settings: QueueSettings; singleAttempt?: boolean },
 ): FlowJob & { data: FinalJobData } {
-  const { generation, enqueuedAt, settings } = options;
+  const { generation, enqueuedAt, settings, singleAttempt = false } = options;
   const { activation_id, run_id, episode_id, task_id, reply_to, metadata } = activation;
   const jobId = activationJobId(activation_id, generation);
   const shared = { generation, content_digest: contentDigest(sealed), enqueued_at: enqueuedAt };
   const keep = { age: Math.ceil(settings.keep_ended_ms / 1_000) };
   // Never removeOnComplete: true. The id of a removed job could run again.
   const common = { removeOnComplete: keep, removeOnFail: keep, attempts: 1, stackTraceLimit: 0 };
-  const child: ActivationJobData = { activation: sealed, ...shared };
+  const child: ActivationJobData = { activation: sealed, ...shared, ...(singleAttempt ? { single_attempt: true } : {}) };
   return {
     name: "final",
     queueName: FINAL,

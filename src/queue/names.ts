@@ -36,6 +36,8 @@ export const keys = {
   pending: (runId: string): string => `${PREFIX}:pending:${runId}`,
   /** Hash of ended activations and how they ended. */
   statuses: (runId: string): string => `${PREFIX}:statuses:${runId}`,
+  /** Hash of ended activations that failed, and of what: failure_kind/cause_code. */
+  causes: (runId: string): string => `${PREFIX}:causes:${runId}`,
   /** Set of activations whose failures in a row were alike. */
   streak: (runId: string): string => `${PREFIX}:streak:${runId}`,
   /** Set of jobs not ended yet that had an attempt. */
@@ -74,6 +76,8 @@ export const keys = {
   worker: (workerId: string): string => `${PREFIX}:worker:${workerId}`,
   /** Sorted set of workers by the end of their lease (Redis time, ms). */
   workers: `${PREFIX}:workers`,
+  /** Set of the results queues that something was delivered to. */
+  resultQueues: `${PREFIX}:result-queues`,
   /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
   stops: `${PREFIX}:stops`,
 } as const;

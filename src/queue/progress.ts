@@ -40,6 +40,11 @@ export async function publishEnd(queues: Queues, activationId: string, attempt: 
   await appendProgress(queues, activationId, { stage: "ended", attempt, note: status }, MAX_ENTRIES_ENDED);
 }
 
+/** Of an entry: the activation has ended (a worker's own "ended", without a status, says only that an attempt is over). */
+export function isEnd({ stage, note }: ProgressEntry): boolean {
+  return stage === "ended" && note !== undefined;
+}
+
 async function appendProgress({ redis, settings }: Queues, activationId: string, entry: ProgressEntry, most = MAX_ENTRIES): Promise<void> {
   const key = keys.progress(activationId);
   await inPipeline(redis, (pipeline) => {
@@ -47,10 +52,23 @@ async function appendProgress({ redis, settings }: Queues, activationId: string,
   });
 }
 
+/** With its id in the stream, and when that was (ISO 8601, by the clock of Redis). */
+export type ReadEntry = ProgressEntry & { id: string; at: string };
+
 /** The newest entries, oldest first. */
-export async function readProgress(redis: Redis, activationId: string, count = 100): Promise<(ProgressEntry & { at: string })[]> {
+export async function readProgress(redis: Redis, activationId: string, count = 100): Promise<ReadEntry[]> {
   const entries = await redis.xrevrange(keys.progress(activationId), "+", "-", "COUNT", count);
   return entries.reverse().map(([id, fields]) => parseEntry(id, fields));
+}
+
+/** Entries after the id `after`, oldest first, at most `count`. */
+export async function progressAfter(
+  redis: Redis,
+  activationId: string,
+  { after, count }: { after: string; count: number },
+): Promise<ReadEntry[]> {
+  const entries = await redis.xrange(keys.progress(activationId), `(${after}`, "+", "COUNT", count);
+  return entries.map(([id, fields]) => parseEntry(id, fields));
 }
 
 /** Every entry from the first kept one on, as they come. Ends when aborted. */
@@ -58,7 +76,7 @@ export async function* followProgress(
   queues: Queues,
   activationId: string,
   options: { signal: AbortSignal },
-): AsyncGenerator<ProgressEntry & { at: string }, undefined> {
+): AsyncGenerator<ReadEntry, undefined> {
   const redis = connectRedis(queues.target, { role: "blocking", onError: queues.onError });
   try {
     for await (const [id, fields] of readStream(redis, keys.progress(activationId), { from: "0", ...options }))
@@ -74,6 +92,6 @@ export async function untilBegun(queues: Queues, activationId: string, options: 
   for await (const { stage } of followProgress(queues, activationId, options)) if (stage !== "starting") return;
 }
 
-function parseEntry(id: string, fields: string[]): ProgressEntry & { at: string } {
-  return { at: new Date(Number(id.split("-")[0])).toISOString(), ...(JSON.parse(fields[1]!) as ProgressEntry) };
+export function parseEntry(id: string, fields: string[]): ReadEntry {
+  return { id, at: new Date(Number(id.split("-")[0])).toISOString(), ...(JSON.parse(fields[1]!) as ProgressEntry) };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { FlowProducer, Queue } from "bullmq";
 import type { Redis } from "ioredis";
-import { connectRedis, withoutCommand, type RedisTarget } from "../redis/connect.ts";
+import { connectRedis, withoutCommand, type RedisRole, type RedisTarget } from "../redis/connect.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { ActivationJobData, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
@@ -23,10 +23,18 @@ export interface Queues {
 }
 
 /** Opens the queues. The caller closes them, after its workers and sentinel. */
-export function openQueues(target: RedisTarget, options: { onError: (error: Error) => void; settings?: Partial<QueueSettings> }): Queues {
+export function openQueues(
+  target: RedisTarget,
+  options: {
+    onError: (error: Error) => void;
+    settings?: Partial<QueueSettings>;
+    /** Default "command". "fail_fast" for a process whose callers wait: its calls reject at once while Redis is away. */
+    role?: Extract<RedisRole, "command" | "fail_fast">;
+  },
+): Queues {
   // BullMQ's own connections tell their errors as ioredis makes them.
   const onError = (error: Error): void => options.onError(withoutCommand(error));
-  const redis = connectRedis(target, { role: "command", onError });
+  const redis = connectRedis(target, { role: options.role ?? "command", onError });
   const common = { connection: redis, prefix: PREFIX };
   const results = new Map<string, Queue<ActivationResult>>();
 

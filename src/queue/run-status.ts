@@ -33,19 +33,46 @@ export interface RunStatus {
 
 const COUNT_RUNNING = script(`${LUA_NOW} return redis.call('ZCOUNT', KEYS[1], now, '+inf')`);
 
-/** Counts of one run's activations, each in one place: together they are all that have not ended when it is looked at. */
+type Place = "waiting" | "running" | "parked" | WaitsFor;
+
+/** Counts of one run's activations, each in one place: together they are all that are known when it is looked at. */
 export async function runStatus(queues: Queues, runId: string): Promise<RunStatus> {
   const { redis } = queues;
   const [paused, limit, notAfter] = await redis.hmget(keys.gate(runId), "paused", "limit", "not_after");
   const [seconds, micros] = await redis.time();
   const now = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-  let [waiting, running, parked, delayed] = [0, 0, 0, 0];
-  const delayed_for: RunStatus["delayed_for"] = { model_server: 0, able_worker: 0, next_attempt: 0 };
+  const { places, next_attempt_in_ms } = await placesOf(queues, runId, now);
+  const ended = await endedOf(queues, runId, places);
+  const counts: Record<Place, number> = { waiting: 0, running: 0, parked: 0, model_server: 0, able_worker: 0, next_attempt: 0 };
+  for (const place of places.values()) counts[place] += 1;
+  const { waiting, running, parked, ...delayed_for } = counts;
+  return {
+    waiting,
+    running,
+    parked,
+    delayed: delayed_for.model_server + delayed_for.able_worker + delayed_for.next_attempt,
+    delayed_for,
+    next_attempt_in_ms,
+    ended,
+    paused: paused === "1",
+    pause: await readPause(queues, runId),
+    limit: limit == null ? null : Number(limit),
+    not_after: notAfter == null ? null : new Date(Number(notAfter)).toISOString(),
+  };
+}
+
+/** Where each job of the run is that has not ended. */
+async function placesOf(
+  queues: Queues,
+  runId: string,
+  now: number,
+): Promise<{ places: Map<string, Place>; next_attempt_in_ms: number | null }> {
+  const { redis } = queues;
+  const places = new Map<string, Place>();
   let nextAt = Number.POSITIVE_INFINITY;
   const delayedKey = queues.activations.toKey("delayed");
-  const seen = new Set<string>(); // a scan may come to one again
   for await (const scanned of inPieces(redis.sscanStream(keys.pending(runId), { count: CHUNK }), CHUNK)) {
-    const jobIds = scanned.filter((jobId) => !seen.has(jobId) && seen.add(jobId));
+    const jobIds = [...new Set(scanned)].filter((jobId) => !places.has(jobId)); // a scan may come to one again
     if (jobIds.length === 0) continue;
     const [isRunning, isParked, isDelayed] = (await inPipeline(redis, (pipeline) => {
       for (const list of [keys.running(runId), keys.parked(runId), delayedKey]) pipeline.zmscore(list, ...jobIds);
@@ -53,9 +80,9 @@ export async function runStatus(queues: Queues, runId: string): Promise<RunStatu
     const delays: { jobId: string; dueAt: number }[] = [];
     for (const [index, jobId] of jobIds.entries()) {
       const dueAt = isDelayed![index] ?? null;
-      if (Number(isRunning![index] ?? 0) > now) running += 1;
-      else if (isParked![index] != null) parked += 1;
-      else if (dueAt === null) waiting += 1;
+      if (Number(isRunning![index] ?? 0) > now) places.set(jobId, "running");
+      else if (isParked![index] != null) places.set(jobId, "parked");
+      else if (dueAt === null) places.set(jobId, "waiting");
       else delays.push({ jobId, dueAt: dueOf(dueAt) });
     }
     const reasons = await waitsFor(
@@ -63,32 +90,36 @@ export async function runStatus(queues: Queues, runId: string): Promise<RunStatu
       delays.map(({ jobId }) => jobId),
     );
     for (const [index, reason] of reasons.entries()) {
-      delayed += 1;
-      delayed_for[reason] += 1;
+      places.set(delays[index]!.jobId, reason);
       if (reason === "next_attempt") nextAt = Math.min(nextAt, delays[index]!.dueAt);
     }
   }
-  const ended: RunStatus["ended"] = {};
-  for await (const fields of inPieces(redis.hscanStream(keys.statuses(runId), { count: CHUNK }), 2 * CHUNK)) {
-    for (let index = 1; index < fields.length; index += 2) {
-      const status = fields[index] as Status;
-      ended[status] = (ended[status] ?? 0) + 1;
-    }
+  return { places, next_attempt_in_ms: Number.isFinite(nextAt) ? Math.max(0, nextAt - now) : null };
+}
+
+/** How many ended how. What ended since `places` were looked at is taken out of them: it would count twice. */
+async function endedOf({ redis }: Queues, runId: string, places: Map<string, Place>): Promise<RunStatus["ended"]> {
+  const jobsOf = new Map<string, string[]>();
+  for (const jobId of places.keys()) {
+    const later = /^(.+)\.g[0-9]+$/.exec(jobId); // of a later generation, or an id that looks like one
+    for (const id of later === null ? [jobId] : [jobId, later[1]!]) jobsOf.set(id, [...(jobsOf.get(id) ?? []), jobId]);
   }
-  const pause = await readPause(queues, runId);
-  return {
-    waiting,
-    running,
-    parked,
-    delayed,
-    delayed_for,
-    next_attempt_in_ms: Number.isFinite(nextAt) ? Math.max(0, nextAt - now) : null,
-    ended,
-    paused: paused === "1",
-    pause,
-    limit: limit == null ? null : Number(limit),
-    not_after: notAfter == null ? null : new Date(Number(notAfter)).toISOString(),
-  };
+  const ended: RunStatus["ended"] = {};
+  const seen = new Set<string>();
+  for await (const fields of inPieces(redis.hscanStream(keys.statuses(runId), { count: CHUNK }), 2 * CHUNK)) {
+    const doubtful: string[] = [];
+    for (let index = 0; index < fields.length; index += 2) {
+      const [id, status] = [fields[index]!, fields[index + 1] as Status];
+      if (seen.has(id)) continue;
+      seen.add(id);
+      ended[status] = (ended[status] ?? 0) + 1;
+      doubtful.push(...(jobsOf.get(id) ?? []));
+    }
+    if (doubtful.length === 0) continue;
+    const isPending = await redis.smismember(keys.pending(runId), ...doubtful);
+    for (const [index, jobId] of doubtful.entries()) if (isPending[index] === 0) places.delete(jobId);
+  }
+  return ended;
 }
 
 /** Whether anything of the run is, or was lately, in this Redis. */

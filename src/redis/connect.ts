@@ -8,7 +8,8 @@ export type RedisTarget = { readonly kind: "url"; readonly url: string } | { rea
 /**
  * `blocking`: for BullMQ workers and anything that waits in Redis; commands wait for as long as Redis is away.
  * `command`: everything else; outlasts a loss of about 25 s, then its commands reject.
- * `fail_fast`: for answering somebody who waits (HTTP); rejects at once while Redis is away, also before `ready`.
+ * `fail_fast`: for answering somebody who waits (HTTP); rejects at once while Redis is away, also before `ready`, and soon where
+ * it does not answer.
  */
 export type RedisRole = "blocking" | "command" | "fail_fast";
 
@@ -23,18 +24,21 @@ export interface RedisConnectionOptions {
   readonly tls?: Record<string, never>;
   readonly maxRetriesPerRequest: number | null;
   readonly enableOfflineQueue?: boolean;
+  readonly commandTimeout?: number;
   readonly retryStrategy: (times: number) => number;
 }
 
-type Role = Pick<RedisConnectionOptions, "maxRetriesPerRequest" | "enableOfflineQueue">;
+type Role = Pick<RedisConnectionOptions, "maxRetriesPerRequest" | "enableOfflineQueue" | "commandTimeout">;
 type Address = Omit<RedisConnectionOptions, keyof Role | "retryStrategy">;
 
 const MAX_RECONNECT_DELAY_MS = 2_000;
+/** A Redis that is connected and does not answer (stopped, partitioned) counts as away. */
+const ANSWER_MS = 1_500;
 
 const ROLE_OPTIONS: Record<RedisRole, Role> = {
   blocking: { maxRetriesPerRequest: null },
   command: { maxRetriesPerRequest: 20 },
-  fail_fast: { maxRetriesPerRequest: 0, enableOfflineQueue: false },
+  fail_fast: { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: ANSWER_MS },
 };
 
 /**

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { filesToPlace } from "../../src/artifacts/placed-files.ts";
+import { filesToPlace, type FileToPlace } from "../../src/artifacts/placed-files.ts";
+import type { PlacedFile } from "../../src/contract/activation.ts";
 
 const HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
-test("files to place become bytes, with the mode they asked for", () => {
+const NO_INPUTS = { hasInput: () => Promise.resolve(false), openInput: () => Readable.from([]) };
+
+async function placed(files: readonly PlacedFile[]): Promise<FileToPlace[]> {
+  const all: FileToPlace[] = [];
+  for await (const file of filesToPlace(files, NO_INPUTS)) all.push(file);
+  return all;
+}
+
+test("files to place become bytes, with the mode they asked for", async () => {
   expect(
-    filesToPlace([
+    await placed([
       { path: "a.txt", content: "é\0\n", executable: false },
       { path: "bin/run", content_base64: "AP8=", executable: true },
       { path: "empty", content: "", executable: false },
@@ -24,8 +34,9 @@ test.each([
   { path: "x/report.docx", content: "hullo", sha256: HELLO, executable: false },
   { path: "x/report.docx", url: "http://127.0.0.1/x", executable: false },
   { path: "x/report.docx", executable: false },
-])("a file that cannot be placed is named: %j", (file) => {
-  expect(() => filesToPlace([file])).toThrow(
+  { path: "x/report.docx", artifact: `sha256:${HELLO}`, executable: false },
+])("a file that cannot be placed is named: %j", async (file) => {
+  await expect(placed([file])).rejects.toThrow(
     expect.objectContaining({ code: "file_not_usable", message: expect.stringContaining("x/report.docx") }),
   );
 });

@@ -57,11 +57,14 @@ export function sandboxRefusals(sandbox: SessionActivation["sandbox"] | undefine
     const path = `sandbox.files[${index}]`;
     const sources = [file.content, file.content_base64, file.artifact, file.url].filter((source) => source !== undefined);
     if (sources.length !== 1)
-      found.push(refusal("file_source", path, `it has ${sources.length} sources`, "exactly one of content and content_base64"));
+      found.push(refusal("file_source", path, `it has ${sources.length} sources`, "exactly one of content, content_base64 and artifact"));
     if (!checksumFits(file))
       found.push(refusal("file_source", `${path}.sha256`, "the content has another sha256", "the content's own, or none"));
-    if (file.artifact !== undefined) found.push(notYet(`${path}.artifact`, "placing artifacts", "content or content_base64"));
-    if (file.url !== undefined) found.push(notYet(`${path}.url`, "fetching files", "content or content_base64"));
+    if (file.artifact !== undefined && !/^sha256:[0-9a-f]{64}$/.test(file.artifact))
+      found.push(refusal("invalid_field", `${path}.artifact`, "it names no file", "sha256:HEX of a file that was put (PUT /v1/files/HEX)"));
+    if (file.artifact !== undefined && file.sha256 !== undefined && file.artifact !== `sha256:${file.sha256}`)
+      found.push(refusal("file_source", `${path}.sha256`, "it is another one than the artifact's", "the artifact's own, or none"));
+    if (file.url !== undefined) found.push(notYet(`${path}.url`, "fetching files", "content, content_base64 or artifact"));
     if (file.path.split("/").includes("..") || file.path.includes("\0")) {
       found.push(refusal("invalid_field", `${path}.path`, "it leaves the workdir", "a path without .. below the workdir"));
     }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as delay } from "node:timers/promises";
+import { findActivations, type FoundActivation } from "../queue/find-activation.ts";
+import { isEnd, progressAfter } from "../queue/progress.ts";
+import { keys } from "../queue/names.ts";
+import type { StreamWatch } from "../queue/stream-watch.ts";
+import type { Queues } from "../queue/queues.ts";
+import type { ApiPorts } from "./ports.ts";
+import { isRedisAway } from "./problem.ts";
+
+/** Looked at again after this, even when nothing was told: against lost entries. */
+const LOOK_MS = 30_000;
+/** Between the news of an end and its record a few steps are left. */
+const RECORDING_MS = 50;
+const AGAIN_MS = 1_000;
+const PAGE = 500;
+
+/**
+ * Waits until the activation has ended, for at most `waitMs`, or until aborted; answers how it stands then. Sleeps on its
+ * progress: only an end in it, or time, makes it look. A Redis that goes away meanwhile is waited for.
+ */
+export async function awaitEnd(
+  ports: { queues: Queues; watch: StreamWatch },
+  activationId: string,
+  { waitMs, signal }: { waitMs: number; signal: AbortSignal },
+): Promise<FoundActivation> {
+  const until = performance.now() + waitMs;
+  const seen: Seen = { after: "0", told: false };
+  let [found] = await findActivations(ports.queues, [activationId]);
+  while (found!.state !== "ended" && found!.state !== "unknown" && performance.now() < until && !signal.aborted) {
+    try {
+      await news(ports, activationId, seen, { until: Math.min(until, performance.now() + (seen.told ? RECORDING_MS : LOOK_MS)), signal });
+      [found] = await findActivations(ports.queues, [activationId]);
+    } catch (error) {
+      if (!isRedisAway(error) || performance.now() + AGAIN_MS > until) throw error;
+      await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+  return found!;
+}
+
+/** What of the progress was read, and whether an end was in it. */
+interface Seen {
+  after: string;
+  told: boolean;
+}
+
+/** Until the progress tells of an end, or the time is over. */
+async function news(
+  { queues, watch }: { queues: Queues; watch: StreamWatch },
+  activationId: string,
+  seen: Seen,
+  { until, signal }: { until: number; signal: AbortSignal },
+): Promise<void> {
+  while (performance.now() < until && !signal.aborted) {
+    const page = await progressAfter(queues.redis, activationId, { after: seen.after, count: PAGE });
+    seen.after = page.at(-1)?.id ?? seen.after;
+    if (page.some(isEnd)) seen.told = true;
+    if (page.some(isEnd)) return;
+    const timeoutMs = Math.max(1, until - performance.now());
+    if (page.length === 0) await watch.changed(keys.progress(activationId), seen.after, { signal, timeoutMs });
+  }
+}
+
+/** The result of one generation as it lies in the store; null when there is none. */
+export async function storedResult({ store }: Pick<ApiPorts, "store">, activationId: string, generation: number): Promise<string | null> {
+  return (await store.readCommitted(activationId, generation))?.text ?? null;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SessionActivation } from "../contract/activation.ts";
+import { withDerivedIds } from "../contract/derive.ts";
+import { admit, type Refusal } from "../contract/refusals.ts";
+import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
+import type { EnqueueReply } from "./messages.ts";
+import type { ApiPorts } from "./ports.ts";
+import { ApiProblem, refusedProblem } from "./problem.ts";
+
+const MOST = 1_000;
+
+type Entry = { accepted: true; activation: SessionActivation } | { accepted: false; raw: unknown; refusals: Refusal[] };
+
+/**
+ * What POST /v1/activations does with its body. Without `partial` it is all or nothing: nothing is queued when one is
+ * refused or conflicts with what is there. Throws ApiProblem.
+ */
+export async function enqueueRequest(
+  { queues, keys, policy }: ApiPorts,
+  body: unknown,
+  { partial, runId }: { partial: boolean; runId: string },
+): Promise<EnqueueReply> {
+  const several = Array.isArray(body);
+  const raws: unknown[] = several ? body : [body];
+  if (raws.length === 0 || raws.length > MOST)
+    throw new ApiProblem(422, "request_invalid", `${raws.length} activations in one request; send 1 to ${MOST}`);
+  const entries = raws.map((raw): Entry => {
+    const admission = admit(isRecord(raw) ? withDerivedIds(raw, runId) : raw, policy);
+    return admission.accepted ? admission : { ...admission, raw };
+  });
+  if (!partial) {
+    const refused = entries.flatMap((entry, index) =>
+      entry.accepted ? [] : refusedProblem(entry.refusals, several ? `[${index}].` : "").errors!,
+    );
+    if (refused.length > 0)
+      throw new ApiProblem(422, "activation_refused", "what is asked for cannot be run; nothing was queued", { errors: refused });
+    const ids = accepted(entries).map(({ activation_id }) => activation_id);
+    const twice = ids.toSorted().find((id, index, sorted) => id === sorted[index + 1]);
+    if (twice !== undefined) throw new ApiProblem(422, "id_twice", `the id ${twice} is in the request twice; nothing was queued`);
+    const conflicts = (await compareActivations(queues, accepted(entries), keys)).filter(({ outcome }) => outcome === "conflict");
+    if (conflicts.length > 0) {
+      const errors = conflicts.flatMap(({ activation_id, fields = [] }) =>
+        fields.map((field) => ({ code: "differs", path: field, message: `${activation_id} is there with another ${field}` })),
+      );
+      throw new ApiProblem(409, "activation_conflict", `${conflicts.length} of the ids are there with other content; nothing was queued`, {
+        errors,
+      });
+    }
+  }
+  const answers = (await enqueueActivations(queues, accepted(entries), { keys })).values();
+  return {
+    activations: entries.map((entry) => {
+      if (!entry.accepted) return { ...idsIn(entry.raw), outcome: "refused" as const, refusals: entry.refusals };
+      const { activation_id, outcome, fields } = answers.next().value!;
+      return { activation_id, run_id: entry.activation.run_id, outcome, ...(fields === undefined ? {} : { fields: [...fields] }) };
+    }),
+  };
+}
+
+function accepted(entries: readonly Entry[]): SessionActivation[] {
+  return entries.flatMap((entry) => (entry.accepted ? [entry.activation] : []));
+}
+
+function idsIn(raw: unknown): { activation_id: string | null; run_id: string | null } {
+  const text = (name: string): string | null => (isRecord(raw) && typeof raw[name] === "string" ? raw[name] : null);
+  return { activation_id: text("activation_id"), run_id: text("run_id") };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}

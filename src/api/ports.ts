@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
+import type { AdmissionPolicy } from "../contract/refusals.ts";
+import type { Queues } from "../queue/queues.ts";
+import type { StreamWatch } from "../queue/stream-watch.ts";
+import type { ApiKeys } from "./api-keys.ts";
+
+/** What the API works with. It keeps no state of its own: any number of them may serve one Redis. */
+export interface ApiPorts {
+  /** Opened with the role "fail_fast": a caller waits. */
+  queues: Queues;
+  /** Of the same Redis. */
+  watch: StreamWatch;
+  store: ArtifactStore;
+  /** For sealing what producers send. */
+  keys: SecretKeys;
+  policy: AdmissionPolicy;
+  apiKeys: ApiKeys;
+  limits: ApiLimits;
+  /** Names under which it may be called; "*" = any. */
+  hosts: readonly string[];
+  version: string;
+  log: Logger;
+  /** Aborted when the server stops: whoever waits is answered. */
+  stopping: AbortSignal;
+}
+
+interface ApiLimits {
+  /** Of one request, in bytes. */
+  max_body_bytes: number;
+  /** Of a file that is put. */
+  max_file_bytes: number;
+  /** Of one key in one process. */
+  requests_per_second: number;
+  /** Requests that wait for something, at once in one process. */
+  max_waiting: number;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it, vi } from "vitest";
+import { completes, runsUntilStopped } from "../queue/rig.ts";
+import { asked, startApiRig } from "./rig.ts";
+
+it("queues one activation; it runs, and its state says so until it has ended", async () => {
+  const rig = await startApiRig();
+  const queued = await rig.call("/v1/activations", { body: asked("act-1") });
+  expect(queued).toMatchObject({
+    status: 202,
+    body: { activations: [{ activation_id: "act-1", run_id: "run-1", outcome: "added" }] },
+  });
+  expect(await rig.call("/v1/activations/act-1")).toMatchObject({ status: 200, body: { state: "waiting", status: null } });
+
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+  await vi.waitFor(
+    async () => expect((await rig.call("/v1/activations/act-1")).body).toMatchObject({ state: "ended", status: "completed" }),
+    {
+      timeout: 30_000,
+    },
+  );
+});
+
+it("ids are derived where a producer names none, one run for all of a request", async () => {
+  const rig = await startApiRig();
+  const rows = ["a", "b"].map((task_id) => ({ task_id: { taskset: "office", task_id }, input: "do it" }));
+  const { status, body } = await rig.call("/v1/activations?run_id=run-9", { body: rows });
+  expect(status).toBe(202);
+  expect(body.activations).toMatchObject([
+    { activation_id: "act-run-9-a", run_id: "run-9", outcome: "added" },
+    { activation_id: "act-run-9-b", run_id: "run-9", outcome: "added" },
+  ]);
+});
+
+it("the same id sent again joins with the same content, and is refused with other content, naming what differs [R44]", async () => {
+  const rig = await startApiRig();
+  const one = asked("act-1", { model: { api_key: "key-one" } });
+  await rig.call("/v1/activations", { body: one });
+  expect((await rig.call("/v1/activations", { body: one })).body.activations).toMatchObject([{ outcome: "joined" }]);
+
+  const other = { ...one, input: "do another thing", max_attempts: 1 };
+  const conflict = await rig.call("/v1/activations", { body: [asked("act-2"), other] });
+  expect(conflict.status).toBe(409);
+  expect(conflict.headers.get("content-type")).toBe("application/problem+json");
+  expect(conflict.body).toMatchObject({ code: "activation_conflict", status: 409 });
+  expect(conflict.body.errors.map(({ path }: { path: string }) => path)).toEqual(expect.arrayContaining(["input", "max_attempts"]));
+  expect((await rig.call("/v1/activations/act-2")).status).toBe(404); // nothing of the request was queued
+  expect(JSON.stringify(conflict.body)).not.toContain("key-one");
+});
+
+it("with partial what can be queued is, and each entry says what became of it", async () => {
+  const rig = await startApiRig();
+  await rig.call("/v1/activations", { body: asked("act-1") });
+  const rows = [asked("act-1", { input: "other" }), asked("act-2", { inputs: "misspelt" }), asked("act-3")];
+  const { status, body } = await rig.call("/v1/activations?partial=true", { body: rows });
+  expect(status).toBe(202);
+  expect(body.activations).toMatchObject([
+    { activation_id: "act-1", outcome: "conflict", fields: ["input"] },
+    { activation_id: "act-2", outcome: "refused", refusals: [{ path: "inputs" }] },
+    { activation_id: "act-3", outcome: "added" },
+  ]);
+});
+
+it("what cannot be run is refused with every reason at once, each with its field, and nothing is queued", async () => {
+  const rig = await startApiRig();
+  const bad = asked("act-2", { codex: { timeout_seconds: -1 }, sandbox: { provider: "moon" } });
+  const { status, body } = await rig.call("/v1/activations", { body: [asked("act-1"), bad] });
+  expect(status).toBe(422);
+  expect(body).toMatchObject({ code: "activation_refused", title: "activation refused" });
+  expect(body.errors).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ path: "[1].codex.timeout_seconds" }),
+      expect.objectContaining({ path: "[1].sandbox.provider", code: "provider_not_allowed" }),
+    ]),
+  );
+  expect((await rig.call("/v1/activations/act-1")).status).toBe(404);
+});
+
+it("cancels over HTTP in each state, and says what it did; unknown ones are 404 [D12]", async () => {
+  const rig = await startApiRig();
+  await rig.sentinel();
+  await rig.call("/v1/activations", { body: [asked("waits"), asked("runs", { priority: "high" })] });
+  let started = "";
+  await rig.worker(
+    runsUntilStopped((claim) => (started = claim.activation.activation_id)),
+    { concurrency: 1 },
+  );
+  await vi.waitFor(() => expect(started).toBe("runs"), { timeout: 30_000 });
+
+  expect((await rig.call("/v1/activations/waits?reason=no+more", { method: "DELETE" })).body).toMatchObject({
+    state: "waiting",
+    outcome: "done",
+  });
+  expect((await rig.call("/v1/activations/runs", { method: "DELETE" })).body).toMatchObject({ outcome: "asked" });
+  for (const id of ["waits", "runs"])
+    expect(await rig.ended(id)).toMatchObject({ status: "cancelled", failure: { cause_code: "cancelled" } });
+  expect((await rig.ended("waits")).failure?.failure_reason).toContain("no more");
+  expect((await rig.call("/v1/activations/waits", { method: "DELETE" })).body).toMatchObject({ state: "ended", outcome: "nothing" });
+  expect(await rig.call("/v1/activations/never", { method: "DELETE" })).toMatchObject({
+    status: 404,
+    body: { code: "activation_unknown" },
+  });
+});
