@@ -37,24 +37,26 @@ export function endWaiter({ queues, store, stopping, log }: Pick<AgentServerPort
 
   return {
     async ended(activationId, signal) {
-      const end = deferred<void>();
-      const tell = (): void => end.resolve();
-      const tells = waiting.get(activationId) ?? new Set();
-      waiting.set(activationId, tells.add(tell));
-      signal.addEventListener("abort", tell, { once: true });
-      try {
-        listening ??= listen().catch((error: unknown) => {
-          listening = null;
-          throw error;
-        });
-        await listening;
-        const standing = await store.readCommit(activationId);
-        if (standing !== null || signal.aborted) return standing;
-        await end.promise;
-        return await store.readCommit(activationId);
-      } finally {
-        tells.delete(tell);
-        if (tells.size === 0) waiting.delete(activationId);
+      for (;;) {
+        const end = deferred<void>();
+        const tell = (): void => end.resolve();
+        const tells = waiting.get(activationId) ?? new Set();
+        waiting.set(activationId, tells.add(tell));
+        signal.addEventListener("abort", tell, { once: true });
+        try {
+          listening ??= listen().catch((error: unknown) => {
+            listening = null;
+            throw error;
+          });
+          await listening;
+          const standing = await store.readCommit(activationId);
+          if (standing !== null || signal.aborted) return standing;
+          await end.promise; // it has ended, or nobody listens any more
+        } finally {
+          signal.removeEventListener("abort", tell);
+          tells.delete(tell);
+          if (tells.size === 0) waiting.delete(activationId);
+        }
       }
     },
   };
