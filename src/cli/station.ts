@@ -70,12 +70,7 @@ export async function openStation(options: StationOptions): Promise<Station> {
 }
 
 /** The queues as the settings want them. The caller closes them. */
-export function openQueuesOf(
-  target: RedisTarget,
-  settings: Settings,
-  log: Logger,
-  role: "command" | "fail_fast" = "command",
-): Queues {
+export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logger, role: "command" | "fail_fast" = "command"): Queues {
   return openQueues(target, {
     role,
     onError: (error) => log.warn({ err: error }, "a connection to Redis failed"),

@@ -52,8 +52,15 @@ export async function findActivations(queues: Queues, activationIds: readonly st
 }
 
 const UNKNOWN: Omit<FoundActivation, "activation_id" | "job_id"> = {
-  ...{ generation: 0, run_id: null, state: "unknown", status: null, attempt: null },
-  ...{ charged: 0, worker_id: null, due_at: null, cancel: null },
+  generation: 0,
+  run_id: null,
+  state: "unknown",
+  status: null,
+  attempt: null,
+  charged: 0,
+  worker_id: null,
+  due_at: null,
+  cancel: null,
 };
 
 async function findPossible(queues: Queues, activationIds: readonly string[]): Promise<FoundActivation[]> {

@@ -92,7 +92,13 @@ it("tries a sandbox whose removal failed again, each time and at the stop, until
     ["busy", "busy", null],
   ].map((errors, index) => ({ id: `box-${index}`, destroy: () => Promise.resolve({ cleanup_error: errors.shift() ?? null }) }));
   const abandoned = new Set([stubborn!]);
-  const reaper = await startReaper({ stateDir: tempDir(), sharedRoot: null, abandoned, log: createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr }), everyMs: 30 });
+  const reaper = await startReaper({
+    stateDir: tempDir(),
+    sharedRoot: null,
+    abandoned,
+    log: createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr }),
+    everyMs: 30,
+  });
   await vi.waitFor(() => expect(abandoned.size).toBe(0));
   abandoned.add(late!);
   await vi.waitFor(() => expect(abandoned.size).toBe(0));
