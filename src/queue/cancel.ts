@@ -79,16 +79,21 @@ async function cancelFound(queues: Queues, found: readonly FoundActivation[], ma
   const removed = new Set<string>();
   await Promise.all(open.map(async ({ job_id }) => (await removeWaiting(queues, job_id)) && removed.add(job_id)));
   await inPipeline(queues.redis, (pipeline) => {
-    for (const { job_id, run_id } of open) {
+    for (const { job_id, run_id, begun } of open) {
       if (removed.has(job_id)) pipeline.zrem(keys.parked(run_id!), job_id);
-      else pipeline.publish(keys.stops, job_id);
+      if (begun || !removed.has(job_id)) pipeline.publish(keys.stops, job_id);
     }
   });
-  return found.map(({ activation_id, run_id, job_id, state }) => {
-    // It was taken, or handed back, since it was looked at.
-    const now = removed.has(job_id) ? (isClaimed(state) ? "waiting" : state) : isQueued(state) ? "starting" : state;
+  return found.map(({ activation_id, run_id, job_id, state, begun }) => {
+    const now = removed.has(job_id) ? stateRemoved(state, begun) : isQueued(state) ? "starting" : state; // taken since
     return { activation_id, run_id, state: now, outcome: answerTo("cancel", now).outcome };
   });
+}
+
+/** A session whose worker lost its claim may still come to an end of its own before it hears of the mark. */
+function stateRemoved(state: ActivationState, begun: boolean): ActivationState {
+  if (begun) return "running";
+  return isClaimed(state) ? "waiting" : state; // handed back since
 }
 
 function isQueued(state: ActivationState): boolean {

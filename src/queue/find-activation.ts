@@ -27,6 +27,8 @@ export interface FoundActivation {
   status: Status | null;
   /** The attempt that runs. */
   attempt: number | null;
+  /** A session of it was begun and has not been heard of since: it runs, or its worker was lost. Also of one that waits again. */
+  begun: boolean;
   charged: number;
   /** Who has it, of one that is starting, running or committing. */
   worker_id: string | null;
@@ -57,6 +59,7 @@ const UNKNOWN: Omit<FoundActivation, "activation_id" | "job_id"> = {
   state: "unknown",
   status: null,
   attempt: null,
+  begun: false,
   charged: 0,
   worker_id: null,
   due_at: null,
@@ -128,6 +131,7 @@ export async function findJobs(queues: Queues, jobIds: readonly string[]): Promi
       state,
       status: ended && returned != null ? (JSON.parse(returned) as { status: Status }).status : null,
       attempt: claimed ? attempt : null,
+      begun: attempt !== null,
       charged: Number(ledger[1] ?? 0),
       worker_id: claimed ? (first[3 * index + 1] as string | null) : null,
       due_at: delayedUntil === null ? null : new Date(dueOf(delayedUntil)).toISOString(),

@@ -76,6 +76,28 @@ it("aborts one that is starting or running with the mark, before the next heartb
   expect(seen).toEqual(["starting", "running", { kind: "cancelled", mark }]);
 });
 
+it("only asks for the end of one that waits again because its worker lost it: the session may come to its own end first [D12]", async () => {
+  await rig.sentinel();
+  let [lost, goOn] = [(): void => undefined, (): void => undefined];
+  const [claimLost, mayEnd] = [new Promise<void>((resolve) => (lost = resolve)), new Promise<void>((resolve) => (goOn = resolve))];
+  await rig.worker(
+    async ({ activation, ledger }) => {
+      const { attempt } = await ledger.takeAttempt();
+      await rig.queues.redis.del("{rollcall}:activations:act-a:lock");
+      lost();
+      await mayEnd;
+      return { kind: "ended", ...(await rig.store.commit(completedOf(activation, 0, attempt))) };
+    },
+    { concurrency: 1 },
+  );
+  await claimLost;
+  await vi.waitFor(async () => expect(await rig.queues.activations.getJobState("act-a")).toBe("waiting"), WAIT);
+  expect(await cancel()).toMatchObject({ state: "running", outcome: "asked" });
+  goOn();
+  const result = await rig.ended("act-a");
+  expect(["completed", "cancelled"]).toContain(result.status); // whichever was committed first; one of them
+});
+
 it("finds a mark at the heartbeat when its announcement was lost [D12]", async () => {
   const reasons: unknown[] = [];
   await rig.sentinel();
