@@ -75,9 +75,9 @@ it("clean counts with --dry-run, removes what ended long enough ago, and a whole
 
   const env = { REDIS_URL: redis.target.kind === "url" ? redis.target.url : "" }; // neither key nor store are needed
   const clean = async (...args: string[]) => JSON.parse((await rollcall(["clean", "--json", ...args], { env })).stdout) as object;
-  expect(await clean()).toEqual({ dry_run: false, activations: 0, strays: 0 }); // a week is the default
-  expect(await clean("--older-than", "0", "--dry-run")).toEqual({ dry_run: true, activations: 2, strays: 0 });
-  expect(await clean("--older-than", "0")).toEqual({ dry_run: false, activations: 2, strays: 0 });
+  expect(await clean()).toEqual({ dry_run: false, activations: 0, strays: 0, agent_sessions: 0 }); // a week is the default
+  expect(await clean("--older-than", "0", "--dry-run")).toEqual({ dry_run: true, activations: 2, strays: 0, agent_sessions: 0 });
+  expect(await clean("--older-than", "0")).toEqual({ dry_run: false, activations: 2, strays: 0, agent_sessions: 0 });
   expect(await clean("--run", "run-b")).toEqual({ dry_run: false, run_id: "run-b", ended: 0, open: 3, held: 0 });
   const left = (await queues.redis.keys("*")).filter((key) => /run-|[ab]-\d/.test(key));
   expect(left).toEqual([]);

@@ -29,7 +29,7 @@ base_url = "${model.captureBaseUrl}"
 [codex]
 session_close_timeout_seconds = 10
 [queue]
-lock_duration_ms = 15000
+lock_duration_ms = 25000
 lock_renew_ms = 3000
 stalled_interval_ms = 1000
 [[tool_grants]]
