@@ -132,12 +132,12 @@ describe("a worker that stands still for longer than its claim while Codex runs"
       const activation = activationOf("act-a", { reply_to: "results", model: { name: "m", base_url: rig.model.baseUrl } });
       await enqueueActivations(rig.queues, [activation], { keys: parseSecretKeys(SECRET_KEY) });
       await vi.waitFor(() => expect([...seen.live.keys()]).toEqual(["r-act-a"]), WAIT);
-      await rig.worker(other);
+      const second = await rig.worker(other);
 
       still.begin(first.child);
       const result = await vi.waitFor(async () => {
         const standing = await rig.store.readCommit("act-a");
-        expect(standing).not.toBeNull();
+        expect(standing, `no end; the second worker says: ${second.stderr().slice(-4_000)}`).not.toBeNull();
         return standing!;
       }, WAIT);
       expect(result).toMatchObject({ status: "completed", episode_id: { attempt: 1 } });
