@@ -40,7 +40,9 @@ const heads = [
 ];
 console.log(`${table(heads, runs)}\n`);
 
-const kinds = [...new Set(reports.flatMap(({ faults }) => faults.map(({ fault }) => fault)))].sort();
+const kinds = [...new Set(reports.flatMap(({ faults }) => faults.map(({ fault }) => fault)))].sort((one, other) =>
+  one.localeCompare(other),
+);
 const counts = kinds.map((kind) => {
   const all = reports.flatMap(({ faults }) => faults.filter(({ fault, injected }) => fault === kind && injected));
   const seconds = all.map(({ from, to }) => (to - from) / 1_000);
