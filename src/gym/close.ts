@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationBundle } from "../contract/observation.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import { Bound } from "../host/bound.ts";
 import type { CookieClaim } from "./cookie.ts";
 import type { EndWaiter } from "./end-waiter.ts";
 import { endActivation } from "./end-activation.ts";
@@ -63,8 +64,13 @@ async function endOf(ports: AgentServerPorts, ends: EndWaiter, { body, draft }: 
   if (standing !== null) return standing;
   if ((await endActivation(queues, activation_id)) === "unknown") return store.readCommit(activation_id);
   const seconds = ports.defaults.codex.session_close_timeout_seconds;
-  const result = await ends.ended(activation_id, AbortSignal.any([stopping, AbortSignal.timeout(seconds * 1_000)]));
-  if (result !== null) return result;
+  const bound = new Bound({ seconds, signal: stopping });
+  try {
+    const result = await ends.ended(activation_id, bound.signal);
+    if (result !== null) return result;
+  } finally {
+    bound.end();
+  }
   const why = stopping.aborted ? "the server stops" : `the session has not ended within ${seconds} s`;
   throw new GymProblem(503, `${why}; nothing else is served of it any more: close it again`);
 }

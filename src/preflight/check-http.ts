@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { McpGrant } from "../contract/grant.ts";
-import { Bound, type CheckBound } from "./bound.ts";
+import { Bound, type CheckBound } from "../host/bound.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { listTools } from "./converse.ts";
 import { diagnose, mayComeUp, notReady, noReply } from "./diagnose.ts";

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { McpGrant } from "../contract/grant.ts";
 import type { CodexCommand } from "../codex/command.ts";
 import type { Sandbox } from "../sandbox/types.ts";
-import type { CheckBound } from "./bound.ts";
+import type { CheckBound } from "../host/bound.ts";
 import { checkHttp } from "./check-http.ts";
 import { checkStdio } from "./check-stdio.ts";
 import type { ServerCheck } from "./finding.ts";

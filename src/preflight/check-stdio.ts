@@ -3,7 +3,7 @@ import type { McpGrant } from "../contract/grant.ts";
 import type { CodexCommand } from "../codex/command.ts";
 import { StderrTail, type StderrEnd } from "../codex/stderr.ts";
 import type { Sandbox, SandboxExit, SandboxProcess } from "../sandbox/types.ts";
-import { Bound, type CheckBound } from "./bound.ts";
+import { Bound, type CheckBound } from "../host/bound.ts";
 import { listTools } from "./converse.ts";
 import { diagnose, noReply } from "./diagnose.ts";
 import type { Finding, PreflightPhase, ServerCheck } from "./finding.ts";
