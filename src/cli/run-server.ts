@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { createApi } from "../api/app.ts";
 import { serveHttp } from "../api/server.ts";
@@ -9,12 +8,11 @@ import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { watchUnread } from "../queue/unread-results.ts";
 import { watchStreams } from "../queue/stream-watch.ts";
-import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { aborted } from "../rollout/waiting.ts";
 import { startAgentServer } from "./agent-server.ts";
 import { apiKeysOf } from "./api-keys-of.ts";
 import { stopSignals } from "./signals.ts";
-import { openQueuesOf, openStation } from "./station.ts";
+import { openQueuesOf, openServingStation } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 import { startWorkerProcesses } from "./worker-processes.ts";
 
@@ -32,14 +30,7 @@ export async function runServer(options: {
 }): Promise<void> {
   const { settings, env, outDir } = options;
   if (outDir !== null) await mkdir(outDir, { recursive: true });
-  const station = await openStation({
-    settings,
-    env,
-    outDir,
-    artifacts: outDir === null ? null : join(outDir, OUTPUT_FILES.artifacts),
-    level: settings.log_level ?? "info",
-    destination: process.stderr,
-  });
+  const station = await openServingStation({ settings, env, outDir });
   const { log, store, keys } = station;
   const stop = stopSignals();
   const queues = openQueuesOf(station.queues.target, settings, log, "fail_fast");

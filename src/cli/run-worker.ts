@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { join } from "node:path";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { aborted } from "../rollout/waiting.ts";
 import { startLocalWorker } from "./local-worker.ts";
 import { prepareMachine } from "./machine.ts";
 import { stopSignals } from "./signals.ts";
-import { openStation } from "./station.ts";
+import { openServingStation } from "./station.ts";
 
 /** Takes activations until SIGTERM or SIGINT, or until its embedded Redis is gone for good. Throws RollcallError. */
 export async function runWorker({ settings, env, outDir }: { settings: Settings; env: Environment; outDir: string | null }): Promise<void> {
   const machine = await prepareMachine(settings, env);
-  const station = await openStation({
-    settings,
-    env,
-    outDir,
-    artifacts: outDir === null ? null : join(outDir, OUTPUT_FILES.artifacts),
-    level: settings.log_level ?? "info",
-    destination: process.stderr,
-  });
+  const station = await openServingStation({ settings, env, outDir });
   const stop = stopSignals();
   try {
     const worker = await startLocalWorker(station, machine, { settings, concurrency: settings.concurrency });

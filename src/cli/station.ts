@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
+import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { deferred } from "../rollout/waiting.ts";
 import { createLogger } from "../logging.ts";
 import { openQueues, type Queues } from "../queue/queues.ts";
@@ -67,6 +69,12 @@ export async function openStation(options: StationOptions): Promise<Station> {
     await close();
     throw error;
   }
+}
+
+/** The station of a process that works or serves until it is stopped; its log goes to stderr. */
+export function openServingStation({ settings, env, outDir }: Pick<StationOptions, "settings" | "env" | "outDir">): Promise<Station> {
+  const artifacts = outDir === null ? null : join(outDir, OUTPUT_FILES.artifacts);
+  return openStation({ settings, env, outDir, artifacts, level: settings.log_level ?? "info", destination: process.stderr });
 }
 
 /** The queues as the settings want them. The caller closes them. */
