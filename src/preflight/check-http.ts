@@ -32,11 +32,16 @@ async function tryUntil(bound: AbortSignal, connection: HttpConnection, { second
   let down: Finding | null = null;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     let phase = "connect" as PreflightPhase;
+    const begun = performance.now();
     try {
       return { tools: await once(connection, bound, (reached) => (phase = reached)) };
     } catch (error) {
       signal.throwIfAborted();
-      if (bound.aborted) return { finding: phase === "connect" && down !== null ? down : noReply(phase, seconds) };
+      if (bound.aborted) {
+        // A try that the bound cut off is what was found only where it had the greater part of the time.
+        const cutOff = phase !== "tools/list" && performance.now() - begun < seconds * 500;
+        return { finding: cutOff && down !== null ? down : noReply(phase, seconds) };
+      }
       const finding = diagnose(error, phase);
       if (!mayComeUp(error)) return { finding };
       down = notReady(finding, seconds);

@@ -106,6 +106,27 @@ describe("a server that does not work", () => {
     expect(await finding((await broken("close")).url)).toMatchObject({ phase: "connect", case: "unreachable" });
   });
 
+  it("that is unreachable again and again is told as that, wherever the bound cuts its last try off", async () => {
+    const server = await small({
+      instead(_message, request) {
+        setTimeout(() => request.socket.destroy(), 600);
+        return true;
+      },
+    });
+    expect(await finding(server.url)).toMatchObject({ phase: "connect", case: "unreachable", what: expect.stringContaining("not ready") });
+  });
+
+  it("that closes the connection once, then takes a request and never answers, does not reply", async () => {
+    let requests = 0;
+    const server = await small({
+      instead(_message, request) {
+        if (requests++ === 0) request.socket.destroy();
+        return true;
+      },
+    });
+    expect(await finding(server.url)).toMatchObject({ phase: "initialize", case: "no_reply" });
+  });
+
   it.each([401, 403])("that answers %i refused the credentials; what it said is kept, bounded", async (status) => {
     const server = await broken("status", { status, echo: "long" });
     const found = await finding(server.url, 30);
