@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A directory that is gone after the running test. */
-export function tempDir(): string {
+/** A directory that is gone after the running test; a concurrent test gives the hook of its own context. */
+export function tempDir(onFinished: (callback: () => void) => void = onTestFinished): string {
   const path = mkdtempSync(join(tmpdir(), "rollcall-test-"));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  onFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
