@@ -46,7 +46,7 @@ async function look({ root, records, temporary, sandboxes, before, pids }: Lefto
     sockets: socketsBelow(root),
     mounts: readFileSync("/proc/self/mountinfo", "utf8")
       .split("\n")
-      .filter((line) => line.includes(root) || sandboxes.some(({ directory }) => line.includes(directory))),
+      .filter((line) => names(line, root) || sandboxes.some(({ directory }) => line.includes(directory))),
     locks: await locksOf(pids),
     cgroups: sandboxes.flatMap(({ cgroups = [] }) => cgroups).filter((path) => existsSync(path)),
     temporary: namesIn(temporary),
@@ -65,12 +65,20 @@ async function processesOf(root: string, sandboxes: readonly OwnerRecord[], befo
     const words = readProc(pid, "cmdline") ?? "";
     const environment = readProc(pid, "environ") ?? "";
     const ours =
-      [words, environment, workingDirectory(pid)].some((text) => text.includes(root)) ||
+      [words, environment, workingDirectory(pid)].some((text) => names(text, root)) ||
       environment.split("\0").some((entry) => marks.has(entry)) ||
       (uids.has(facts.uid) && !(await isHeld(uids.get(facts.uid)!)));
     if (ours) found.push(`${pid}: ${words.replaceAll("\0", " ").slice(0, 120)}`);
   }
   return found;
+}
+
+/** Not where it names a neighbour whose name begins alike: several runs may go on at once. */
+function names(text: string, path: string): boolean {
+  for (let at = text.indexOf(path); at !== -1; at = text.indexOf(path, at + 1)) {
+    if (!/[\w.-]/.test(text.charAt(at + path.length))) return true;
+  }
+  return false;
 }
 
 function workingDirectory(pid: number): string {

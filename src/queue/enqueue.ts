@@ -145,15 +145,15 @@ async function standing(queues: Queues, jobIds: readonly string[]): Promise<Stan
   const replies = await inPipeline(queues.redis, (pipeline) => {
     for (const jobId of jobIds) {
       pipeline.hmget(names.job(FINAL, finalJobId(jobId)), "data", "finishedOn");
-      pipeline.hmget(names.job(ACTIVATIONS, jobId), "timestamp", "finishedOn");
+      pipeline.hget(names.job(ACTIVATIONS, jobId), "finishedOn");
     }
   });
   return jobIds.map((_, index) => {
     const [finalData, finalEnded] = replies[2 * index] as (string | null)[];
-    const [childAdded, childEnded] = replies[2 * index + 1] as (string | null)[];
+    const childEnded = replies[2 * index + 1] as string | null;
     const digest = finalData == null ? null : (JSON.parse(finalData) as FinalJobData).content_digest;
-    // Without its job the parent is about to end, or has: a job added now would run and tell nobody.
-    const ended = finalEnded != null || (finalData != null && childAdded == null) || (finalData == null && childEnded != null);
+    // A parent without its job is about to end: it is told like any other end, and a job added now would tell nobody.
+    const ended = finalEnded != null || (finalData == null && childEnded != null);
     return { exists: finalData != null || childEnded != null, ended, digest };
   });
 }

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { CancelMark } from "../../src/activation/ports.ts";
 import { cancelActivation, readCancelMark } from "../../src/queue/cancel.ts";
+import { enqueueAgain } from "../../src/queue/enqueue-again.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { setRunGate } from "../../src/queue/gate.ts";
 import { runStatus } from "../../src/queue/run-status.ts";
@@ -26,6 +27,15 @@ it("cancels one that waits, with one result that says who and why [D12]", async 
   expect(result).toMatchObject({ status: "cancelled", cause_class: "cancelled", failure: { failure_kind: "cancelled", status_code: 409 } });
   expect(result.failure!.failure_reason).toBe("cancelled by anna: not needed");
   expect(result.observations.gaps).toEqual([{ code: "harness_not_run" }]);
+});
+
+it("is joined by a producer that comes as its end is about to be recorded, also by one that wants another generation", async () => {
+  expect(await cancel()).toMatchObject({ state: "waiting", outcome: "done" }); // its job is gone; nobody has recorded the end
+  const activation = activationOf("act-a", { max_attempts: 9 });
+  expect(await enqueueActivations(rig.queues, [activation], { keys: TEST_KEYS })).toMatchObject([{ outcome: "joined" }]);
+  expect(await enqueueAgain(rig.queues, rig.store, [activation], { keys: TEST_KEYS })).toMatchObject([{ outcome: "joined" }]);
+  await rig.sentinel();
+  expect(await rig.ended("act-a")).toMatchObject({ status: "cancelled", generation: 0 });
 });
 
 it("cancels one that is parked, and its place goes to another [D12]", async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -246,6 +247,24 @@ it.runIf(process.getuid?.() === 0)(
     expect((await findLeftovers({ ...parts, pids: new Set([1]) })).locks).toEqual([]);
   },
 );
+
+it("finds processes of the run, and not those of one beside it whose directory begins alike", async () => {
+  const root = tempDir();
+  const parts = {
+    root,
+    records: join(root, "none"),
+    temporary: join(root, "none"),
+    sandboxes: [],
+    before: new Set(allPids()),
+    pids: new Set<number>(),
+    patienceMs: 0,
+  };
+  const sleepers = [`${root}/file`, `${root}-2/file`].map((named) => spawn("sh", ["-c", "echo; read line", named]));
+  onTestFinished(() => sleepers.forEach((child) => child.kill("SIGKILL")));
+  await Promise.all(sleepers.map((child) => once(child.stdout, "data")));
+  const found = (await findLeftovers(parts)).processes;
+  expect(found).toEqual([expect.stringMatching(new RegExp(`^${sleepers[0]!.pid}: `))]);
+});
 
 it("excuses a process that could not start while Redis was away or the disk full, and no crash", () => {
   const ended = (detail: string): Partial<RunFacts> => ({ unexpected_ends: [{ who: "worker-1", at: 6_500, detail }] });
