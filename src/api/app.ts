@@ -9,6 +9,7 @@ import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { activationRoutes } from "./routes/activations.ts";
+import { breakerRoutes } from "./routes/breaker.ts";
 import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -17,6 +18,7 @@ import { sealRoutes } from "./routes/seal.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { workerRoutes } from "./routes/workers.ts";
 import { waitingRoom } from "./waiting-room.ts";
 
 /** The queue API. Opens nothing and keeps nothing. */
@@ -58,6 +60,8 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", manyRoutes(ports));
   v1.route("/", endRoutes(ports, room));
   v1.route("/", runRoutes(ports, room));
+  v1.route("/", breakerRoutes(ports));
+  v1.route("/", workerRoutes(ports));
   v1.route("/", artifactRoutes(ports));
   v1.route("/", resultRoutes(ports, room));
   v1.route("/", sealRoutes(ports));

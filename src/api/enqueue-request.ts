@@ -2,6 +2,7 @@
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { admit, type Refusal } from "../contract/refusals.ts";
+import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
@@ -13,12 +14,12 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
 
 /**
  * What POST /v1/activations does with its body. Without `partial` it is all or nothing: nothing is queued when one is
- * refused or conflicts with what is there. Throws ApiProblem.
+ * refused or conflicts with what is there. `again`: those that have ended get a new generation. Throws ApiProblem.
  */
 export async function enqueueRequest(
-  { queues, keys, policy }: ApiPorts,
+  { queues, store, keys, policy }: ApiPorts,
   body: unknown,
-  { partial, runId }: { partial: boolean; runId: string },
+  { partial, again, runId }: { partial: boolean; again: boolean; runId: string },
 ): Promise<EnqueueReply> {
   const several = Array.isArray(body);
   const raws: unknown[] = several ? body : [body];
@@ -47,12 +48,14 @@ export async function enqueueRequest(
       });
     }
   }
-  const answers = (await enqueueActivations(queues, accepted(entries), { keys })).values();
+  const activations = accepted(entries);
+  const queued = again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys });
+  const answers = (await queued).values();
   return {
     activations: entries.map((entry) => {
       if (!entry.accepted) return { ...idsIn(entry.raw), outcome: "refused" as const, refusals: entry.refusals };
-      const { activation_id, outcome, fields } = answers.next().value!;
-      return { activation_id, run_id: entry.activation.run_id, outcome, ...(fields === undefined ? {} : { fields: [...fields] }) };
+      const { fields, ...answer } = answers.next().value!;
+      return { ...answer, run_id: entry.activation.run_id, ...(fields === undefined ? {} : { fields: [...fields] }) };
     }),
   };
 }

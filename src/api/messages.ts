@@ -15,6 +15,8 @@ export const enqueueReply = z
         outcome: z.enum(["added", "joined", "ended", "conflict", "refused"]),
         /** Of a conflict: what differs. */
         fields: z.array(z.string()).optional(),
+        /** Of one that was added: what no live worker has; it waits for one. */
+        no_worker_for: z.string().optional(),
         refusals: z.array(problemEntry).optional(),
       }),
     ),
@@ -55,6 +57,7 @@ export const stateReply = z
     idle_seconds: z.number().nullable(),
   })
   .openapi("ActivationState");
+export type StateReply = z.infer<typeof stateReply>;
 
 export const cancelAnswer = z
   .object({
@@ -64,6 +67,18 @@ export const cancelAnswer = z
     outcome: z.enum(["done", "asked", "nothing", "impossible"]),
   })
   .openapi("CancelAnswer");
+export type CancelReply = z.infer<typeof cancelAnswer>;
+
+export const retryAnswer = z
+  .object({
+    activation_id: z.string(),
+    state: z.enum(ACTIVATION_STATES),
+    outcome: z.enum(["done", "asked", "nothing", "impossible"]),
+    /** Ended, and not to be had again from here: its producer must send it again. */
+    why: z.enum(["secrets_deleted", "job_removed"]).nullable(),
+  })
+  .openapi("RetryAnswer");
+export type RetryReply = z.infer<typeof retryAnswer>;
 
 /** Described by the JSON Schema of results, which is a component of the document. */
 export const resultReply = z.unknown().openapi({ $ref: "#/components/schemas/Result" } as object);

@@ -11,20 +11,20 @@ const HEARTBEAT_MS = 15_000;
 
 /**
  * Lines of JSON, one for each end of the run after `cursor`, in their order: `{cursor, activation_id, generation, status,
- * result}`; result null where the store has none. Made one by one as they are read, at most `limit`. With `follow` it goes on
+ * result}`; result null where the store has none, or with `bare`. Made one by one as they are read, at most `limit`. With `follow` it goes on
  * as more end (blank lines in between) until all have, or `signal` is aborted. One may come more than once.
  */
 export async function* resultLines(
   { queues, watch, store }: { queues: Queues; watch: StreamWatch; store: ArtifactStore },
   runId: string,
-  { cursor, limit, follow, signal }: { cursor: string; limit: number; follow: boolean; signal: AbortSignal },
+  { cursor, limit, follow, bare, signal }: { cursor: string; limit: number; follow: boolean; bare: boolean; signal: AbortSignal },
 ): AsyncGenerator<string, undefined> {
   let after = cursor;
   for (let left = limit; left > 0 && !signal.aborted;) {
     const pending = follow ? await countPending(queues, runId) : 0; // before the look: what ends later is seen by it
     const page = await endsAfter(queues, runId, { after, count: Math.min(PAGE, left) });
     for (const { id, activation_id, generation, status } of page) {
-      const text = (await store.readCommitted(activation_id, generation))?.text ?? "null";
+      const text = bare ? "null" : ((await store.readCommitted(activation_id, generation))?.text ?? "null");
       after = id;
       yield `${JSON.stringify({ cursor: id, activation_id, generation, status, result: JSON.parse(text) as unknown })}\n`;
     }

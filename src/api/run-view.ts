@@ -30,6 +30,10 @@ export const runReply = z
       .object({ opened_at: z.string(), cause_code: z.string(), reason: z.string(), retry_in_seconds: z.number().nullable() })
       .nullable(),
     limit: z.int().nullable(),
+    /** Nothing of it starts afterwards. */
+    not_after: z.string().nullable(),
+    /** Of those that wait for their next attempt. */
+    next_attempt_in_ms: z.number().nullable(),
     failures: z.array(
       z.object({
         failure_kind: z.string(),
@@ -40,12 +44,14 @@ export const runReply = z
     ),
   })
   .openapi("Run");
+export type RunReply = z.infer<typeof runReply>;
 
 /** So many groups of failures are shown, each with the words of one. */
 const MOST_GROUPS = 20;
 
-export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "store">, runId: string): Promise<z.infer<typeof runReply>> {
-  const { waiting, running, parked, delayed, delayed_for, ended: some, pause, limit } = await runStatus(queues, runId);
+export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "store">, runId: string): Promise<RunReply> {
+  const { ended: some, paused: _, pause, ...status } = await runStatus(queues, runId);
+  const { waiting, running, parked, delayed } = status;
   const left = waiting + running + parked + delayed;
   const ended = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0, ...some };
   const total = left + Object.values(ended).reduce((sum, each) => sum + each, 0);
@@ -66,7 +72,7 @@ export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "stor
           retry_in_seconds: retry === null ? null : retry / 1_000,
         };
   const failures = await Promise.all(groups.slice(0, MOST_GROUPS).map((group) => withReason(store, group)));
-  return { run_id: runId, total, waiting, parked, delayed, delayed_for, running, ended, ...rate, paused: pause, breaker, limit, failures };
+  return { run_id: runId, total, ...status, ended, ...rate, paused: pause, breaker, failures };
 }
 
 async function withReason(store: ArtifactStore, { example, ...group }: CauseGroup) {

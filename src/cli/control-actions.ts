@@ -15,9 +15,11 @@ import { runStatus } from "../queue/run-status.ts";
 import { liveWorkers } from "../queue/worker-lease.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import type { ControlFlags } from "./control.ts";
+import { controlServer } from "./control-server.ts";
 import { cancelText, pauseText, retryText } from "./control-text.ts";
 import { findTarget, type Target } from "./control-target.ts";
-import { openDesk, type Desk } from "./desk.ts";
+import { openDesk, runOf, type Desk } from "./desk.ts";
+import { clientOf } from "./server-client.ts";
 import { showStatus } from "./show-status.ts";
 
 /** What a command answers: for programs, for people, and how it exits. */
@@ -34,15 +36,30 @@ export async function control(
   flags: ControlFlags,
   { settings, env }: { settings: Settings; env: Environment },
 ): Promise<number> {
+  if (flags.server !== undefined) return print(action, await throughServer(action, id, flags.server, flags, { settings, env }), flags);
   const desk = await openDesk({ settings, env, out: flags.out ?? null, records: action === "cancel" || action === "retry" });
   try {
     const target = await findTarget(desk, id, { run: flags.run === true });
-    const { data, lines, exitCode } = await replyTo(action, desk, target, flags);
-    process.stdout.write(`${flags.json === true ? JSON.stringify({ action, ...data }) : lines.join("\n")}\n`);
-    return exitCode;
+    return print(action, await replyTo(action, desk, target, flags), flags);
   } finally {
     await desk.close();
   }
+}
+
+function print(action: ControlAction, { data, lines, exitCode }: Reply, flags: ControlFlags): number {
+  process.stdout.write(`${flags.json === true ? JSON.stringify({ action, ...data }) : lines.join("\n")}\n`);
+  return exitCode;
+}
+
+async function throughServer(
+  action: ControlAction,
+  id: string | null,
+  url: string,
+  flags: ControlFlags,
+  given: { settings: Settings; env: Environment },
+): Promise<Reply> {
+  const client = await clientOf(url, flags, given);
+  return controlServer(action, client, id ?? (await runOf(flags.out)), flags);
 }
 
 async function replyTo(action: ControlAction, desk: Desk, target: Target, flags: ControlFlags): Promise<Reply> {

@@ -2,9 +2,10 @@
 import { Command } from "commander";
 import type { ControlAction } from "../queue/answers.ts";
 import { secondsValue } from "./options.ts";
+import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 
-export interface ControlFlags extends SettingsFlags {
+export interface ControlFlags extends SettingsFlags, ServerFlags {
   out?: string;
   json?: true;
   run?: true;
@@ -38,7 +39,7 @@ export function controlCommands(setExitCode: (code: number) => void): Command[] 
     if (action === "cancel") {
       command.option("--wait <s>", "give up waiting for ends when so long none came", secondsValue, 10);
     }
-    return withConfigFlag(command).action(async (id: string | undefined, flags: ControlFlags) => {
+    return withConfigFlag(withServerFlags(command)).action(async (id: string | undefined, flags: ControlFlags) => {
       const settings = await settingsFrom(flags);
       const { control } = await import("./control-actions.ts");
       setExitCode(await control(action, id ?? null, flags, { settings, env: process.env }));

@@ -28,6 +28,18 @@ export interface Desk {
 
 const SENTINEL_GRACE_MS = 10_000;
 
+async function manifestOf(out: string): Promise<Manifest> {
+  const run = await readManifest(out);
+  if (run === null) throw new RollcallError("run_missing", `${out} is not the output directory of a run: it has no manifest.json`);
+  return run;
+}
+
+/** The run of --out. Throws RollcallError "id_missing", "run_missing". */
+export async function runOf(out: string | undefined): Promise<string> {
+  if (out === undefined) throw new RollcallError("id_missing", "name an activation or a run, or with --out the directory of a run");
+  return (await manifestOf(resolve(out))).run_id;
+}
+
 /**
  * Reaches the queue from a process that is no part of a run: the embedded Redis of `out` is joined, or started where no run
  * is alive. `records`: this process also takes down ends, as far as it has the store. The caller closes it. Throws
@@ -36,9 +48,7 @@ const SENTINEL_GRACE_MS = 10_000;
 export async function openDesk(options: { settings: Settings; env: Environment; out: string | null; records: boolean }): Promise<Desk> {
   const { settings, env, records } = options;
   const out = options.out === null ? null : resolve(options.out);
-  const run = out === null ? null : await readManifest(out);
-  if (out !== null && run === null)
-    throw new RollcallError("run_missing", `${out} is not the output directory of a run: it has no manifest.json`);
+  const run = out === null ? null : await manifestOf(out);
   const log = createLogger({ level: settings.log_level ?? "warn", secrets: new LiveSecrets(), destination: process.stderr });
 
   const undo: (() => Promise<void>)[] = [];

@@ -5,14 +5,17 @@ import { collectCommand } from "./collect.ts";
 import { cleanCommand } from "./clean.ts";
 import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
+import { enqueueCommand } from "./enqueue.ts";
 import { explainCommand } from "./explain.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
+import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
 import { serveCommand } from "./serve.ts";
 import { rollcallVersion } from "./version.ts";
+import { watchCommand } from "./watch.ts";
 import { workerCommand } from "./worker.ts";
 
 const program = new Command("rollcall")
@@ -35,6 +38,9 @@ const commands = [
   runCommand(setExitCode),
   workerCommand(),
   serveCommand(),
+  enqueueCommand(),
+  resultsCommand(),
+  watchCommand(),
   ...controlCommands(setExitCode),
   gcCommand(setExitCode),
   cleanCommand(setExitCode),

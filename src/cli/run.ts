@@ -3,8 +3,10 @@ import { createHash } from "node:crypto";
 import { Command } from "commander";
 import { admissionPolicy } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { RollcallError } from "../errors.ts";
 import { BREAKER_MODES, type BreakerMode } from "../queue/breaker-mode.ts";
 import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
+import { COLLECT, type Collect } from "../rollout/collect-files.ts";
 import { exitCodeOf } from "../rollout/exit-code.ts";
 import { OUTPUT_FILES, type Manifest } from "../rollout/output-dir.ts";
 import { checkModel } from "../rollout/preflight.ts";
@@ -16,12 +18,13 @@ import { detach, reportAccepted } from "./detach.ts";
 import type { Machine } from "./machine.ts";
 import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
+import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
 import { openTerminal } from "./terminal.ts";
 import { rollcallVersion } from "./version.ts";
 
-interface RunFlags extends SettingsFlags {
+interface RunFlags extends SettingsFlags, ServerFlags {
   out: string;
   limit?: number;
   repeats: number;
@@ -34,6 +37,7 @@ interface RunFlags extends SettingsFlags {
   detach?: true;
   onEnd?: string;
   workers?: number;
+  collect: Collect;
 }
 
 export function runCommand(setExitCode: (code: number) => void): Command {
@@ -56,6 +60,12 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     .option("--detach", "go on without this terminal, logging to DIR/rollcall.log")
     .option("--on-end <cmd>", "shell command to run at the end; gets the path of summary.json")
     .option("--workers <n>", "with REDIS_URL: also work in this process, n sessions at once (default: only follow)", wholeNumber(1));
+  withServerFlags(command).option(
+    "--collect <which>",
+    "with --server: files of results to bring to DIR/artifacts: all, outputs, none",
+    oneOf(COLLECT),
+    "outputs",
+  );
   return withModelFlags(withWorkerFlags(command)).action(async (tasks: string, flags: RunFlags) => {
     setExitCode(await run(tasks, flags));
   });
@@ -63,6 +73,9 @@ export function runCommand(setExitCode: (code: number) => void): Command {
 
 async function run(tasks: string, flags: RunFlags): Promise<number> {
   const terminal = openTerminal();
+  const { server: url, collect } = flags;
+  if (url !== undefined && flags.workers !== undefined)
+    throw new RollcallError("flags_conflict", "--workers works on a Redis, and with --server there is none: leave one of them away");
   const settings = await settingsFrom(flags);
   if (flags.detach === true) return detached(flags.out, terminal);
 
@@ -71,11 +84,15 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   let machine: Promise<Machine> | null = null;
   const prepared = (): Promise<Machine> =>
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
-  const worksHere = settings.redis_url === undefined || flags.workers !== undefined;
+  const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
     const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
+        if (url !== undefined) {
+          const { openServerFleet } = await import("./open-server-fleet.ts");
+          return openServerFleet({ out, runId, url, collect, flags, settings, env: process.env, say: (line) => terminal.line(line) });
+        }
         const { openFleet } = await import("./open-fleet.ts");
         const workers = worksHere ? (flags.workers ?? settings.concurrency) : 0;
         return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, terminal });

@@ -50,7 +50,7 @@ export async function showStatus({ queues }: Desk, target: Target): Promise<Repl
 
 export interface RunFacts {
   status: RunStatus;
-  workers: readonly WorkerLoad[];
+  workers: readonly Omit<WorkerLoad, "key_ids" | "schema_minor" | "store_id">[];
   breaker: BreakerState;
   refusing_models: readonly RefusingModel[];
   /** null = one lives. */
@@ -113,15 +113,16 @@ function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[
   ];
 }
 
-function activationLines(
-  found: FoundActivation,
+/** For people. `worker`: null = its lease is gone; undefined: not looked for. Pure. */
+export function activationLines(
+  found: Omit<FoundActivation, "job_id" | "begun">,
   waits: WaitsFor | null,
-  worker: { host: string; pid: number } | null,
-  last: { at: string; stage: string; note?: string } | null,
+  worker: { host: string; pid: number } | null | undefined,
+  last: { at: string; stage: string; note?: string | undefined } | null,
 ): string[] {
   const { activation_id, state, status, run_id, generation, attempt, charged, worker_id, due_at, cancel } = found;
-  const held =
-    worker_id === null ? "" : `, by ${worker_id}${worker === null ? " (its lease is gone)" : ` (process ${worker.pid} on ${worker.host})`}`;
+  const holder = worker === undefined ? "" : worker === null ? " (its lease is gone)" : ` (process ${worker.pid} on ${worker.host})`;
+  const held = worker_id === null ? "" : `, by ${worker_id}${holder}`;
   const lines = [
     `${activation_id}: ${state}: ${waits === null ? answerTo("status", state).text : WAITS[waits]}${status === null ? "" : `: ${status}`}${held}`,
     `  run ${run_id ?? "unknown"}, generation ${generation}, ${attempt === null ? "" : `attempt ${attempt}, `}${charged} charged`,

@@ -4,19 +4,20 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
 import { findActivations } from "../../queue/find-activation.ts";
+import { retryActivations } from "../../queue/retry.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import { enqueueRequest } from "../enqueue-request.ts";
 import { requireScope } from "../guards.ts";
 import { markOf } from "../mark.ts";
-import { cancelAnswer, enqueueReply, stateReply } from "../messages.ts";
+import { cancelAnswer, enqueueReply, retryAnswer, stateReply } from "../messages.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
 import { stateNow } from "../state-now.ts";
 
 /** Adding activations, looking at one, cancelling one. */
 export function activationRoutes(ports: ApiPorts): Api {
-  const { queues } = ports;
+  const { queues, store, keys } = ports;
   const routes = newRoutes();
 
   routes.openapi(
@@ -28,6 +29,7 @@ export function activationRoutes(ports: ApiPorts): Api {
       request: {
         query: z.object({
           partial: z.stringbool().optional().openapi({ type: "boolean", description: "queue what can be, instead of all or nothing" }),
+          again: z.stringbool().optional().openapi({ type: "boolean", description: "run those that have ended once more" }),
           run_id: z.string().min(1).max(200).optional().openapi({ description: "for activations that name none" }),
         }),
         headers: z.object({
@@ -61,10 +63,11 @@ export function activationRoutes(ports: ApiPorts): Api {
       },
     }),
     async (context) => {
-      const again = context.req.valid("header")["idempotency-key"];
-      const { partial = false, run_id = again === undefined ? newRunId() : runIdOf(context.var.caller.name, again) } =
-        context.req.valid("query");
-      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, runId: run_id }), 202);
+      const key = context.req.valid("header")["idempotency-key"];
+      const query = context.req.valid("query");
+      const runId = query.run_id ?? (key === undefined ? newRunId() : runIdOf(context.var.caller.name, key));
+      const { partial = false, again = false } = query;
+      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId }), 202);
     },
   );
 
@@ -106,6 +109,22 @@ export function activationRoutes(ports: ApiPorts): Api {
       const answer = await cancelActivation(queues, context.req.valid("param").id, mark);
       if (answer.state === "unknown") throw unknown(answer.activation_id);
       return context.json(answer, 200);
+    },
+  );
+
+  routes.openapi(
+    createRoute({
+      method: "post",
+      path: "/activations/{id}/retry",
+      summary: "Run it once more, when it has ended",
+      middleware: [requireScope("enqueue")] as const,
+      request: { params: activationParam },
+      responses: { 200: json(retryAnswer, "what that did"), 404: problem("not known here"), ...away },
+    }),
+    async (context) => {
+      const [answer] = await retryActivations({ queues, store, keys }, [context.req.valid("param").id]);
+      if (answer!.state === "unknown") throw unknown(answer!.activation_id);
+      return context.json(answer!, 200);
     },
   );
   return routes;

@@ -49,6 +49,11 @@ const unreadReply = z
     queues: z.array(z.object({ queue: z.string(), unread: z.int(), claimed: z.int(), oldest_seconds: z.number().nullable() })),
   })
   .openapi("UnreadResults");
+export type ClaimResults = z.input<typeof claimBody>;
+export type ClaimedResults = z.infer<typeof claimReply>;
+export type AckResults = z.input<typeof ackBody>;
+export type AckedResults = z.infer<typeof ackReply>;
+export type UnreadResults = z.infer<typeof unreadReply>;
 
 /** Leases that ran out are seen only by looking. */
 const LOOK_MS = 2_000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute, z } from "@hono/zod-openapi";
-import { statusSchema, type Status } from "../../contract/result.ts";
+import { statusSchema, type ActivationResult, type Status } from "../../contract/result.ts";
 import { cancelRun } from "../../queue/cancel.ts";
 import { ACTIVATION_STATES } from "../../queue/find-activation.ts";
 import { pauseRun, resumeRun } from "../../queue/pause.ts";
@@ -32,6 +32,10 @@ const retried = z
 const resultLine = z
   .object({ cursor: z.string(), activation_id: z.string(), generation: z.int(), status: statusSchema, result: resultReply })
   .openapi("ResultLine");
+export type RunPause = z.infer<typeof paused>;
+export type RunCancelled = z.infer<typeof cancelled>;
+export type RunRetried = z.infer<typeof retried>;
+export type ResultLine = z.infer<typeof resultLine> & { result: ActivationResult | null };
 
 /** A whole run: how it stands, its results, and what stops, holds and repeats it. */
 export function runRoutes(ports: ApiPorts, room: WaitingRoom): Api {
@@ -73,16 +77,17 @@ export function runRoutes(ports: ApiPorts, room: WaitingRoom): Api {
             .optional()
             .openapi({ description: "go on after this line" }),
           limit: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+          bare: z.stringbool().optional().openapi({ type: "boolean", description: "without the results: who ended, and how" }),
           follow: z.stringbool().optional().openapi({ type: "boolean", description: "wait for more until all have ended" }),
         }),
       },
       responses: { 200: { description: "one line for each", content: { "application/x-ndjson": { schema: resultLine } } }, ...notKnown },
     }),
     async (context) => {
-      const { cursor = "0", limit, follow = false } = context.req.valid("query");
+      const { cursor = "0", limit, bare = false, follow = false } = context.req.valid("query");
       const runId = await known(context.req.valid("param").run_id);
       const signal = AbortSignal.any([context.req.raw.signal, ports.stopping]);
-      const body = bodyOf(resultLines(ports, runId, { cursor, limit, follow, signal }), room.enter());
+      const body = bodyOf(resultLines(ports, runId, { cursor, limit, follow, bare, signal }), room.enter());
       return context.newResponse(body, 200, { "content-type": "application/x-ndjson", "cache-control": "no-store" }) as never;
     },
   );

@@ -21,6 +21,8 @@ const sealed = z
   })
   .openapi("Sealed");
 
+export type Sealed = z.infer<typeof sealed>;
+
 /** For producers that add to the queue themselves, in whatever language: Redis must not hold their secrets in clear. */
 export function sealRoutes({ policy, keys, queues }: ApiPorts): Api {
   const routes = newRoutes();

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Every operation of the API under its name in the client; a test compares them with the OpenAPI document. */
+export const OPERATIONS = {
+  enqueue: ["POST", "/v1/activations"],
+  activation: ["GET", "/v1/activations/{id}"],
+  cancelActivation: ["DELETE", "/v1/activations/{id}"],
+  retryActivation: ["POST", "/v1/activations/{id}/retry"],
+  result: ["GET", "/v1/activations/{id}/result"],
+  events: ["GET", "/v1/activations/{id}/events"],
+  activations: ["POST", "/v1/activations/state"],
+  cancelActivations: ["POST", "/v1/activations/cancel"],
+  run: ["GET", "/v1/runs/{run_id}"],
+  results: ["GET", "/v1/runs/{run_id}/results"],
+  pauseRun: ["POST", "/v1/runs/{run_id}/pause"],
+  resumeRun: ["POST", "/v1/runs/{run_id}/resume"],
+  retryRun: ["POST", "/v1/runs/{run_id}/retry"],
+  cancelRun: ["DELETE", "/v1/runs/{run_id}"],
+  breaker: ["GET", "/v1/runs/{run_id}/breaker"],
+  setBreaker: ["PUT", "/v1/runs/{run_id}/breaker"],
+  workers: ["GET", "/v1/workers"],
+  artifact: ["GET", "/v1/artifacts/{activation_id}/{attempt}/{path}"],
+  putFile: ["PUT", "/v1/files/{sha256}"],
+  claimResults: ["POST", "/v1/results/claim"],
+  ackResults: ["POST", "/v1/results/ack"],
+  resultQueues: ["GET", "/v1/results/queues"],
+  seal: ["POST", "/v1/seal"],
+} as const satisfies Record<string, readonly [method: string, path: string]>;
+export type Operation = keyof typeof OPERATIONS;
+
+/** Sent twice they do more than sent once: not sent again when it is unknown whether they arrived. */
+export const NOT_REPEATABLE: ReadonlySet<Operation> = new Set(["claimResults", "retryRun", "retryActivation"]);

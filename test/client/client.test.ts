@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect, it, onTestFinished } from "vitest";
+import { createClient, type Client } from "../../src/client/index.ts";
+import { OPERATIONS } from "../../src/client/operations.ts";
+import { RollcallError } from "../../src/errors.ts";
+import { startApiRig, asked, type ApiRig } from "../api/rig.ts";
+import { completes } from "../queue/rig.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const activation = (id: string, more: Record<string, unknown> = {}) => asked(id, more) as never;
+const clientOf = (rig: ApiRig, more: Partial<Parameters<typeof createClient>[0]> = {}): Client =>
+  createClient({ url: rig.api.origin, key: rig.key, ...more });
+
+/** Between the client and the server; `cut` sees each request and may end it instead, or its answer after some bytes. */
+async function relay(
+  to: string,
+  cut: (request: IncomingMessage, response: ServerResponse) => "pass" | "done" | { afterBytes: number },
+): Promise<string> {
+  const server = createServer((incoming, outgoing) => {
+    const how = cut(incoming, outgoing);
+    if (how === "done") return;
+    const onward = request(new URL(incoming.url!, to), { method: incoming.method!, headers: incoming.headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode!, answer.headers);
+      let bytes = 0;
+      answer.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        outgoing.write(chunk);
+        if (how !== "pass" && bytes >= how.afterBytes) outgoing.destroy();
+      });
+      answer.on("end", () => outgoing.end());
+    });
+    onward.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => onward.destroy());
+    incoming.pipe(onward);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it("has one function for each operation of the OpenAPI document, and none that is not in it", async () => {
+  const rig = await startApiRig();
+  const { paths } = (await rig.call("/openapi.json", { key: null })).body as { paths: Record<string, Record<string, unknown>> };
+  const documented = Object.entries(paths)
+    .filter(([path]) => path.startsWith("/v1/"))
+    .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
+  expect(
+    Object.values(OPERATIONS)
+      .map((words) => words.join(" "))
+      .toSorted(),
+  ).toEqual(documented.toSorted());
+  expect(Object.keys(clientOf(rig)).toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
+});
+
+it("takes a run from its activations to their results, and everything else that the API does", async () => {
+  const rig = await startApiRig();
+  const client = clientOf(rig);
+  expect(await client.run("run-1").catch((error: unknown) => error)).toMatchObject({ status: 404, code: "run_unknown" });
+  expect(await client.setBreaker("run-1", "stop")).toEqual({ open: null, openings: [] });
+  const { activations } = await client.enqueue([activation("act-1"), activation("act-2"), activation("act-3")]);
+  expect(activations.map(({ outcome }) => outcome)).toEqual(["added", "added", "added"]);
+  expect(await client.pauseRun("run-1", { reason: "look" })).toEqual({ run_id: "run-1", paused: true, changed: true });
+  expect(await client.run("run-1")).toMatchObject({ total: 3, waiting: 3, paused: { reason: "look" }, not_after: null });
+  expect(await client.cancelActivation("act-3", { reason: "no" })).toMatchObject({ state: "waiting", outcome: "done" });
+  expect(await client.result("act-1")).toBeNull();
+  await client.resumeRun("run-1");
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+
+  expect(await client.result("act-1", { wait: 60 })).toMatchObject({ activation_id: "act-1", status: "completed" });
+  const lines = [];
+  for await (const line of client.results("run-1", { follow: true })) lines.push(line);
+  expect(lines.map(({ activation_id, status }) => [activation_id, status]).toSorted()).toEqual([
+    ["act-1", "completed"],
+    ["act-2", "completed"],
+    ["act-3", "cancelled"],
+  ]);
+  expect(lines.every(({ result, activation_id }) => result?.activation_id === activation_id)).toBe(true);
+  const after = [];
+  for await (const line of client.results("run-1", { cursor: lines[0]!.cursor, bare: true })) after.push(line);
+  expect(after.map(({ cursor, result }) => [cursor, result])).toEqual(lines.slice(1).map(({ cursor }) => [cursor, null]));
+  const stages = [];
+  for await (const { stage } of client.events("act-1")) stages.push(stage);
+  expect(stages.at(-1)).toBe("ended");
+
+  expect((await client.activations(["act-1", "act-9"])).activations.map(({ state }) => state)).toEqual(["ended", "unknown"]);
+  expect((await client.cancelActivations(["act-1"])).activations).toMatchObject([{ state: "ended", outcome: "nothing" }]);
+  expect((await client.workers({ run_id: "run-1" })).workers).toMatchObject([{ host: "test", running: 0 }]);
+  expect(await client.retryRun("run-1", { status: "completed" })).toMatchObject({ queued_again: 2 });
+  expect(await client.cancelRun("run-1")).toMatchObject({ run_id: "run-1" });
+  expect(await client.retryActivation("act-3")).toMatchObject({ state: "ended", outcome: "impossible", why: "job_removed" });
+  expect(await client.enqueue([activation("act-3")], { again: true })).toMatchObject({ activations: [{ outcome: "added" }] });
+  expect(await client.result("act-3", { wait: 60 })).toMatchObject({ generation: 1, status: "completed" });
+  expect(await client.seal(activation("act-4"))).toMatchObject({ activation_id: "act-4" });
+});
+
+it("brings results for consumers, and files in both directions", async () => {
+  const rig = await startApiRig();
+  const client = clientOf(rig);
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+  await client.enqueue([activation("act-1", { reply_to: "results-c" })]);
+  const { results } = await client.claimResults({ queue: "results-c", wait: 30, lease_seconds: 60 });
+  expect(results).toMatchObject([{ result_id: "act-1", delivery: 1 }]);
+  expect((await client.resultQueues()).queues).toMatchObject([{ queue: "results-c", claimed: 1 }]);
+  const [{ result_id, receipt }] = results as [(typeof results)[number]];
+  expect(await client.ackResults({ queue: "results-c", results: [{ result_id, receipt }] })).toEqual({
+    results: [{ result_id, outcome: "acked" }],
+  });
+
+  const file = join(tempDir(), "in.csv");
+  writeFileSync(file, "a,b\n");
+  const sha256 = createHash("sha256").update("a,b\n").digest("hex");
+  expect(await client.putFile(sha256, file)).toEqual({ artifact: `sha256:${sha256}` });
+  await rig.store.put("act-1", 0, "outputs/a b/ü.txt", (await import("node:stream")).Readable.from([Buffer.from("0123456789")]), {
+    kind: "output",
+    source: "ü.txt",
+    quarantined: false,
+  });
+  expect(await text(await client.artifact("act-1", 0, "outputs/a b/ü.txt"))).toBe("0123456789");
+  expect(await text(await client.artifact("act-1", 0, "outputs/a b/ü.txt", { range: { start: 2, end: 4 } }))).toBe("234");
+});
+
+it("says what the server does not accept, by its fields; and what cannot be reached, by its address; never the key", async () => {
+  const rig = await startApiRig();
+  const refused = await clientOf(rig)
+    .enqueue([activation("act-1", { input: 7 })])
+    .catch((error: unknown) => error as Error);
+  expect(refused).toMatchObject({ status: 422, code: "activation_refused", exitCode: 2 });
+  expect(refused).toMatchObject({ message: expect.stringMatching(/^POST \/v1\/activations: .*\[0\]\.input.*\(request /) });
+  expect(
+    await clientOf(rig, { key: "wrong-key" })
+      .run("r")
+      .catch((error: unknown) => error),
+  ).toMatchObject({ status: 401 });
+  await rig.api.stop();
+  const away = await clientOf(rig, { retry_seconds: 0 })
+    .run("r")
+    .catch((error: unknown) => error as Error);
+  expect(away).toMatchObject({ code: "server_unreachable", message: expect.stringContaining(rig.api.origin) });
+  expect(JSON.stringify([away, String(away), refused])).not.toContain(rig.key);
+  expect(() => createClient({ url: "localhost:8080", key: "k" })).toThrow(RollcallError);
+});
+
+it("asks again when the server is busy, lost its queue or the connection, but not what would then be done twice", async () => {
+  const rig = await startApiRig();
+  const seen: string[] = [];
+  const url = await relay(rig.api.origin, (incoming, outgoing) => {
+    seen.push(`${incoming.method} ${incoming.url!.split("?")[0]}`);
+    if (seen.length === 1) outgoing.writeHead(503, { "retry-after": "0" }).end("not json");
+    else if (seen.length === 2 || /claim/.test(incoming.url!)) incoming.socket.destroy();
+    else return "pass";
+    return "done";
+  });
+  const client = clientOf(rig, { url });
+  expect(await client.enqueue([activation("act-1")])).toMatchObject({ activations: [{ outcome: "added" }] });
+  expect(seen).toEqual(Array.from({ length: 3 }, () => "POST /v1/activations"));
+  await expect(client.claimResults({ queue: "results" })).rejects.toMatchObject({ code: "server_unreachable" });
+  expect(seen.slice(3)).toEqual(["POST /v1/results/claim"]);
+  const stop = new AbortController();
+  stop.abort(new Error("told to stop"));
+  await expect(client.run("run-1", { signal: stop.signal })).rejects.toThrow("told to stop");
+});
+
+it("goes on where a stream of results or events was cut off, without a line lost", async () => {
+  const rig = await startApiRig();
+  let cuts = 0;
+  const url = await relay(rig.api.origin, (incoming) =>
+    /results|events/.test(incoming.url!) && cuts++ % 2 === 0 ? { afterBytes: 1_500 } : "pass",
+  );
+  const client = clientOf(rig, { url });
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+  const ids = Array.from({ length: 12 }, (_, n) => `act-${n}`);
+  await client.enqueue(ids.map((id) => activation(id)));
+  const found = new Set<string>();
+  for await (const { activation_id, result } of client.results("run-1", { follow: true })) {
+    expect(result?.activation_id).toBe(activation_id);
+    found.add(activation_id);
+  }
+  expect([...found].toSorted()).toEqual(ids.toSorted());
+  expect(cuts).toBeGreaterThan(1);
+});
