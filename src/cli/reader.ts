@@ -14,7 +14,8 @@ import { openDesk, runOf } from "./desk.ts";
 import { clientOf, type ServerFlags } from "./server-client.ts";
 
 export interface ResultsWanted {
-  cursor: string;
+  /** Go on after the line of this one. */
+  cursor?: string;
   limit: number;
   follow: boolean;
   bare: boolean;
@@ -69,7 +70,7 @@ async function openDeskReader(out: string | null, given: { settings: Settings; e
       return target.kind === "run" ? { kind: "run", id: target.run_id } : { kind: "activation", id: target.activation_id };
     },
     async *results(runId, wanted) {
-      for await (const line of resultLines({ queues, watch, store: needStore() }, runId, wanted))
+      for await (const line of resultLines({ queues, watch, store: needStore() }, runId, { cursor: "0", ...wanted }))
         if (line.trim() !== "") yield JSON.parse(line) as ResultLine;
     },
     async *events(id, { signal }) {

@@ -8,7 +8,7 @@ import { stopSignals } from "./signals.ts";
 
 interface ResultsFlags extends SettingsFlags, ServerFlags {
   out?: string;
-  cursor: string;
+  cursor?: string;
   limit: number;
   follow?: true;
   bare?: true;
@@ -19,7 +19,7 @@ export function resultsCommand(): Command {
     .description("Results of a run in the order of their ends, as lines of JSON, each with the cursor to go on after it.")
     .argument("[run]", "the run; with --out that of the directory when left away")
     .option("--out <dir>", "output directory of a run with an embedded Redis, instead of REDIS_URL")
-    .option("--cursor <cursor>", "go on after the line of this cursor", "0")
+    .option("--cursor <cursor>", "go on after the line of this cursor")
     .option("--limit <n>", "at most so many", wholeNumber(1), 1_000_000)
     .option("--follow", "wait for more until all have ended")
     .option("--bare", "without the results themselves: who ended, and how");
@@ -30,7 +30,8 @@ export function resultsCommand(): Command {
     try {
       const { id } = await reader.find(run ?? null, { run: true });
       const { cursor, limit, follow = false, bare = false } = flags;
-      for await (const line of reader.results(id, { cursor, limit, follow, bare, signal: stop.signal })) {
+      const from = cursor === undefined ? {} : { cursor };
+      for await (const line of reader.results(id, { ...from, limit, follow, bare, signal: stop.signal })) {
         // A pipe that is read slowly must not fill this process.
         if (!process.stdout.write(`${JSON.stringify(line)}\n`)) await once(process.stdout, "drain");
       }

@@ -57,7 +57,7 @@ export async function runServer(options: {
       await server.close({ graceMs: 0 });
       throw error;
     });
-    const workers = startWorkerProcesses({ count: options.workers, outDir, configFile: options.configFile, env, log });
+    const workers = startWorkerProcesses({ count: options.workers, outDir, configFile: options.configFile, settings, env, log });
     process.stdout.write(`listening on ${server.origin}\n`);
     if (agents !== null) process.stdout.write(`agent server on ${agents.origin}\n`);
     try {

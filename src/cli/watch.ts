@@ -49,7 +49,7 @@ async function* eventLines(reader: Reader, id: string, signal: AbortSignal): Lin
 async function* runLines(reader: Reader, runId: string, signal: AbortSignal): Lines {
   const first = await reader.run(runId);
   yield { data: first, text: runText(first) };
-  const wanted = { cursor: "0", limit: 1_000_000, follow: true, bare: true, signal };
+  const wanted = { limit: 1_000_000, follow: true, bare: true, signal };
   for await (const { activation_id, status, cursor } of reader.results(runId, wanted))
     yield { data: { activation_id, status, cursor }, text: `${activation_id}: ${status}` };
   const last = await reader.run(runId);

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { Environment } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 /** A worker that ends by itself is started again after this, doubled each time it does so within a minute. */
@@ -20,16 +21,20 @@ export function startWorkerProcesses(options: {
   count: number;
   outDir: string | null;
   configFile: string | null;
+  /** With what was given as flags; they read all else themselves. */
+  settings: Pick<Settings, "concurrency" | "sandbox">;
   env: Environment;
   log: Logger;
 }): WorkerProcesses {
-  const { count, outDir, configFile, env, log } = options;
+  const { count, outDir, configFile, settings, env, log } = options;
+  const flags = ["--concurrency", String(settings.concurrency), "--sandbox", settings.sandbox.provider];
+  if (outDir !== null) flags.push("--out", outDir);
+  if (configFile !== null) flags.push("--config", configFile);
   const living = new Set<ChildProcess>();
   let stopping = false;
 
   function start(afterMs: number): void {
-    const args = ["worker", ...(outDir === null ? [] : ["--out", outDir]), ...(configFile === null ? [] : ["--config", configFile])];
-    const child = spawn(process.execPath, [MAIN, ...args], {
+    const child = spawn(process.execPath, [MAIN, "worker", ...flags], {
       stdio: ["ignore", "ignore", "inherit"],
       env: { ...env, ROLLCALL_API_KEY: undefined },
     });
