@@ -72,7 +72,8 @@ class Api:
                 problem = Problem(error)
                 if error.code not in AGAIN or time.monotonic() > give_up:
                     raise problem
-                pause, why = float(error.headers.get("Retry-After") or 0), str(problem)
+                asked = error.headers.get("Retry-After", "")
+                pause, why = float(asked) if asked.isdigit() else 0, str(problem)
             except (OSError, http.client.HTTPException) as error:  # refused, reset, cut off, timed out
                 if time.monotonic() > give_up:
                     raise

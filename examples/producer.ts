@@ -5,7 +5,15 @@ import { basename } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 // In a program of your own: from "rollcall".
-import { admit, enqueueActivations, openQueues, parseSecretKeys, withDerivedIds, type SessionActivation } from "../src/index.ts";
+import {
+  admit,
+  enqueueActivations,
+  openQueues,
+  parseSecretKeys,
+  withDerivedIds,
+  type Refusal,
+  type SessionActivation,
+} from "../src/index.ts";
 
 /**
  * A producer: queues the tasks of a JSONL file, each an activation without its run, with the library. Run it again after a crash:
@@ -47,8 +55,7 @@ for await (const line of createInterface({ input: createReadStream(flags.tasks) 
   if (line.trim() === "") continue;
   const admission = admit(withDerivedIds({ ...common, ...(JSON.parse(line) as Record<string, unknown>) }, flags.run), policy);
   if (admission.accepted) activations.push(admission.activation);
-  else for (const { path, message, accepted } of admission.refusals) console.error(`refused: ${path}: ${message}; expected ${accepted}`);
-  if (!admission.accepted) process.exitCode = 1;
+  else refused(admission.refusals);
 }
 
 const queues = openQueues({ kind: "url", url: REDIS_URL }, { onError: (error) => console.error(error.message) });
@@ -60,4 +67,9 @@ try {
   }
 } finally {
   await queues.close();
+}
+
+function refused(refusals: readonly Refusal[]): void {
+  for (const { code, path, message, accepted } of refusals) console.error(`${code}: ${path}: ${message}; expected ${accepted}`);
+  process.exitCode = 1;
 }

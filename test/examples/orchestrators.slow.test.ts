@@ -3,6 +3,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
@@ -13,11 +14,12 @@ import { filesHolding } from "../support/byte-search.ts";
 import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { startRollcall, type CommandEnd, type RunningCommand } from "../support/rollcall-command.ts";
 import { suiteDir } from "../support/suite-dir.ts";
-import { startFaultyProxy, type Fault } from "./faulty-proxy.ts";
+import { NONE, startFaultyProxy } from "./faulty-proxy.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
 const API_KEY = "api-key-of-the-examples-4711";
-const NONE: Fault = { kind: "none" };
+
+const LEASE_SECONDS = 2;
 
 const root = suiteDir();
 let redis: TestRedis;
@@ -90,7 +92,7 @@ describe("examples/orchestrator.py", () => {
     return start("python3", [pathOf("examples/orchestrator.py"), ...args], { ...python, ...own });
   }
 
-  it("killed between claim and ack, before and after it handled a result, and through lost requests and answers: each result counts once, none is lost", async () => {
+  it("killed after a claim, before an ack and after one, and through lost requests and answers: each result counts once, none is lost", async () => {
     const invoices = join(root, "invoices.csv");
     writeFileSync(invoices, "number,amount\n1001,1250.00\n");
     const file = tasks("py", {
@@ -116,6 +118,10 @@ describe("examples/orchestrator.py", () => {
       },
       after({ path }, body) {
         if (path === "/v1/activations" && first("lost answer")) return { kind: "lost_answer" };
+        if (path === "/v1/results/ack" && first("killed after its ack")) {
+          running!.kill("SIGKILL");
+          return { kind: "lost_answer" };
+        }
         if (path === "/v1/results/claim" && body.includes('"receipt"') && first("killed after its claim")) {
           running!.kill("SIGKILL");
           return { kind: "lost_answer" };
@@ -126,30 +132,45 @@ describe("examples/orchestrator.py", () => {
       },
     });
     onTestFinished(() => proxy.close());
-    const args = ["--run", "py", "--tasks", file, "--file", invoices, "--cancel", "spare", "--lease-seconds", "3", ...modelArgs()];
+    const args = [
+      "--run",
+      "py",
+      "--tasks",
+      file,
+      "--file",
+      invoices,
+      "--cancel",
+      "spare",
+      "--lease-seconds",
+      String(LEASE_SECONDS),
+      ...modelArgs(),
+    ];
     const ends: CommandEnd[] = [];
-    while (ends.length < 4 && ends.at(-1)?.code !== 0) {
+    while (ends.length < 5 && ends.at(-1)?.code !== 0) {
       const { child, ended } = startPython(args, proxy.origin);
       running = child;
       onTestFinished(() => void child.kill("SIGKILL"));
       ends.push(await ended);
+      // What it had handled comes again once the lease has run out.
+      if (ends.length === 2) await delay(LEASE_SECONDS * 1_000 + 200);
     }
     const output = ends.map(({ stdout }) => stdout).join("");
     const story = ends.map(({ code, stdout, stderr }) => `${code}\n${stdout}${stderr}`).join("---\n");
     expect([...struck].sort(), story).toEqual([
       "busy",
       "cut file",
+      "killed after its ack",
       "killed after its claim",
       "killed before its ack",
       "lost PUT",
       "lost answer",
       "reset file",
     ]);
-    expect(ends.map(({ code }) => code)).toEqual([null, null, 0]);
+    expect(ends.map(({ code }) => code)).toEqual([null, null, null, 0]);
     expect(ranges).toEqual(["bytes=0-348893", "bytes=100000-348893", "bytes=100000-348893"]);
 
     for (const id of ["py-copy", "py-long", "py-spare"]) expect(output.split(`handled ${id} `).length, story).toBeLessThanOrEqual(2);
-    expect(output).toMatch(/\(delivery [2-9]\)/);
+    expect(output).toMatch(/known already py-\w+ \(delivery [2-9]\)/);
     expect(output).toContain('tally: {"cancelled": 1, "completed": 2}');
     expect(output).toMatch(/run: \{"total": 3, .*"ended": \{"completed": 2,.*"cancelled": 1\}/);
     expect(await unread("results-py")).toMatchObject({ unread: 0, claimed: 0 });
