@@ -23,7 +23,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-PIECE = 1 << 20
+PIECE = 1 << 16
+RANGE = 1 << 24
 AGAIN = (429, 502, 503, 504)
 
 
@@ -154,7 +155,7 @@ def fetch(api, url, artifact, to):
                 for piece in iter(lambda: answer.read(PIECE), b""):
                     file.write(piece)
 
-        last = min(have + PIECE, artifact["bytes"]) - 1
+        last = min(have + RANGE, artifact["bytes"]) - 1
         api.call("GET", url, read=append, headers={"Range": "bytes=%d-%d" % (have, last)})
     if sha256_of(part) != artifact["sha256"]:
         os.remove(part)

@@ -127,7 +127,7 @@ describe("examples/orchestrator.py", () => {
           return { kind: "lost_answer" };
         }
         if (path.endsWith("/large.txt") && first("cut file")) return { kind: "cut", after: 100_000, reset: false };
-        if (path.endsWith("/large.txt") && first("reset file")) return { kind: "cut", after: 50_000, reset: true };
+        if (path.endsWith("/large.txt") && first("reset file")) return { kind: "cut", after: 200_000, reset: true };
         return NONE;
       },
     });
