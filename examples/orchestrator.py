@@ -238,7 +238,7 @@ def main():
     parser.add_argument("--tasks", default="examples/data/tasks.jsonl", help="one activation a line, without its run (%(default)s)")
     parser.add_argument("--file", default="examples/data/invoices.csv", help="placed before each session (%(default)s)")
     parser.add_argument("--cancel", metavar="TASK", help="cancel this task's activation once all are queued")
-    parser.add_argument("--state", default="orchestrator.sqlite", help="what has been done (%(default)s)")
+    parser.add_argument("--state", help="what has been done (RUN.sqlite)")
     parser.add_argument("--files", default="fetched", help="where the sessions' files go (%(default)s)")
     parser.add_argument("--model", default="gpt-5.5")
     parser.add_argument("--model-base-url")
@@ -251,7 +251,7 @@ def main():
     with open(key_file, encoding="utf-8") as file:
         key = file.read().strip()
     api = Api(os.environ.get("ROLLCALL_API_URL", "http://127.0.0.1:8080"), key, args.patience)
-    db = open_state(args.state)
+    db = open_state(args.state or args.run + ".sqlite")
     try:
         ids = enqueue(api, list(activations_of(args, put_file(api, args.file))))
         if args.cancel:
@@ -261,8 +261,12 @@ def main():
         run = api.call("GET", "/v1/runs/" + args.run)
     except (Problem, OSError, http.client.HTTPException) as error:
         raise SystemExit("orchestrator: %s" % error)
+    else:
+        tally = dict(db.execute("select status, results from tally order by status"))
+    finally:
+        db.close()
     print("run: %s" % json.dumps({name: run[name] for name in ("total", "waiting", "parked", "delayed", "running", "ended")}))
-    print("tally: %s" % json.dumps(dict(db.execute("select status, results from tally order by status"))))
+    print("tally: %s" % json.dumps(tally))
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ describe("examples/orchestrator.py", () => {
   it("says what is wrong with an activation by code and field", async () => {
     const file = join(root, "refused.jsonl");
     writeFileSync(file, `${JSON.stringify({ task_id: { taskset: "t", task_id: "1" }, input: "x", max_attempts: 0 })}\n`);
-    const args = ["--run", "refused", "--tasks", file, "--file", file, "--state", "refused.sqlite"];
+    const args = ["--run", "refused", "--tasks", file, "--file", file];
     const { code, stderr } = await startPython(args, origin).ended;
     expect([code, stderr]).toEqual([1, expect.stringMatching(/422 activation_refused: .*\n {2}(\[0\]\.)?max_attempts: /)]);
     expect(stderr).not.toContain("Traceback");
