@@ -32,11 +32,10 @@ export function fileRoutes({ store, limits }: ApiPorts): Api {
     }),
     async (context) => {
       const { sha256 } = context.req.valid("param");
-      // Before its body is touched: the server reads on a while what is left alone, so that a client that only sends hears the answer.
-      if (Number(context.req.header("content-length") ?? 0) > limits.max_file_bytes) throw tooLarge(limits.max_file_bytes);
       const { body } = context.req.raw;
       const bytes = body === null ? Readable.from([]) : Readable.fromWeb(body);
       try {
+        if (Number(context.req.header("content-length") ?? 0) > limits.max_file_bytes) throw tooLarge(limits.max_file_bytes);
         await store.putInput(sha256, Readable.from(atMost(bytes, limits.max_file_bytes), { objectMode: false }));
       } catch (error) {
         bytes.destroy();
