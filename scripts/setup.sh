@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything a fresh clone needs: npm packages as locked, a Redis (or Valkey) server, the build. Safe to run again.
+# With --tests also a python3, which one of the examples is run with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,6 +45,27 @@ if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null
     say "install redis-server or valkey-server by hand (Debian, Ubuntu: sudo apt-get install redis-server), or set REDIS_URL"
     exit 1
   }
+fi
+
+# Debian's python3-minimal lacks modules that the example imports.
+has_python() { python3 -c 'import hashlib, json, sqlite3, urllib.request' 2>/dev/null; }
+
+install_python() {
+  if command -v apt-get >/dev/null; then
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+      as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 >/dev/null
+  elif command -v dnf >/dev/null; then as_root dnf install -y -q python3
+  elif command -v apk >/dev/null; then as_root apk add -q python3
+  elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed python
+  elif command -v zypper >/dev/null; then as_root zypper -nq install python3
+  elif command -v brew >/dev/null; then brew install -q python3
+  else return 1
+  fi
+}
+
+if [ "${1:-}" = --tests ] && ! has_python; then
+  say "no python3 with its standard library on PATH: installing it through the system's package manager"
+  install_python || say "could not install it: the test of examples/orchestrator.py will fail. Install it by hand (Debian, Ubuntu: sudo apt-get install python3)"
 fi
 
 if [ ! -f dist/src/cli/main.js ] || [ -n "$(find src workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then
