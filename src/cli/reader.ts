@@ -13,7 +13,7 @@ import { findTarget } from "./control-target.ts";
 import { openDesk, runOf } from "./desk.ts";
 import { clientOf, type ServerFlags } from "./server-client.ts";
 
-export interface ResultsWanted {
+interface ResultsWanted {
   /** Go on after the line of this one. */
   cursor?: string;
   limit: number;

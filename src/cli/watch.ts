@@ -58,13 +58,13 @@ async function* runLines(reader: Reader, runId: string, signal: AbortSignal): Li
 }
 
 /** For people. Pure. */
-export function eventText({ at, stage, attempt, note, counts }: EventReply): string {
+function eventText({ at, stage, attempt, note, counts }: EventReply): string {
   const so_far = counts === undefined ? "" : ` (${counts.turns} turns, ${counts.tool_calls} tool calls, ${counts.tokens ?? "?"} tokens)`;
   return `${at}  attempt ${attempt}  ${stage}${note === undefined ? "" : `: ${note}`}${so_far}`;
 }
 
 /** For people. Pure. */
-export function runText({ run_id, total, ended, running, waiting, parked, delayed, paused, eta_seconds }: RunReply): string {
+function runText({ run_id, total, ended, running, waiting, parked, delayed, paused, eta_seconds }: RunReply): string {
   const ends = Object.entries(ended).filter(([, count]) => count > 0);
   const sum = ends.reduce((all, [, count]) => all + count, 0);
   const how = ends.length === 0 ? "" : ` (${ends.map(([status, count]) => `${count} ${status}`).join(", ")})`;
