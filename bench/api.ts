@@ -18,8 +18,9 @@ being cancelled over the API, which records each end. Ends with 1 when anything 
   --readers N     readers of events (50)
   --stopped N     of them stop after the first bytes (10)
   --flood-mb N    MB of events for each reader that stops (12)
+  --ends N        activations that are cancelled in the end, and their ends waited for (all)
   --runs N        how often all of it; medians are printed (1)
-  --json          print all figures as JSON
+  --json          print all figures of each round as a line of JSON
 `;
 const { values: flags } = parseArgs({
   options: {
@@ -29,11 +30,14 @@ const { values: flags } = parseArgs({
     readers: { type: "string", default: "50" },
     stopped: { type: "string", default: "10" },
     "flood-mb": { type: "string", default: "12" },
+    ends: { type: "string" },
     runs: { type: "string", default: "1" },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130)); // takes the API process along
 
 if (flags.help) process.stdout.write(HELP);
 else await bench();
@@ -48,6 +52,8 @@ async function bench(): Promise<void> {
     flags["flood-mb"],
     flags.runs,
   ].map(Number) as [number, number, number, number, number, number, number];
+  const ends = Number(flags.ends ?? tasks);
+  if (!(ends >= readers && ends <= tasks)) throw new Error("--ends must be at least --readers, and at most --tasks");
   if (!(batch >= readers && tasks >= batch && readers >= 2 * stopped))
     throw new Error("--tasks must be at least --batch, --batch at least --readers, --readers at least twice --stopped");
   const rounds: { run: number; stopped: number; round: Round }[] = [];
@@ -56,16 +62,14 @@ async function bench(): Promise<void> {
       const title = `run ${run}, ${stop ? stopped : 0} stopped`;
       const say = (text: string): void => void process.stderr.write(`${title}: ${text}\n`);
       const entry = fileURLToPath(new URL("../workers/api.js", import.meta.url));
-      const round = await runRound({ entry, tasks, batch, clients, readers, flooded: stopped, floodMb, stop, say });
+      const round = await runRound({ entry, tasks, batch, clients, readers, flooded: stopped, floodMb, stop, ends, say });
       for (const fault of round.faults) say(`FAULT ${fault}`);
       if (round.faults.length > 0) process.exitCode = 1;
       rounds.push({ run, stopped: stop ? stopped : 0, round });
+      if (flags.json) console.log(JSON.stringify(rounds.at(-1)));
     }
   }
-  if (flags.json) {
-    console.log(JSON.stringify(rounds));
-    return;
-  }
+  if (flags.json) return;
   const of = (count: number, figure: (round: Round) => number): string =>
     median(rounds.filter((each) => each.stopped === count).map(({ round }) => figure(round))).toFixed(1);
   const percents = (ms: readonly number[]): number[] => [50, 95, 99].map((percent) => atPercent(ms, percent));
@@ -80,12 +84,14 @@ async function bench(): Promise<void> {
       `batch over HTTP, p${percent} ms`,
       ({ enqueue }) => percents(enqueue.ms)[index]!,
     ]),
+    ["CPU of 1,000 by the library, s (floor)", ({ cpu_seconds }) => cpu_seconds.floor],
+    ["CPU of the API process for 1,000 and for the readers, s", ({ cpu_seconds }) => cpu_seconds.api],
     ["GET /healthz before the load, p50 ms (floor)", ({ healthz_ms }) => atPercent(healthz_ms, 50)],
     ["an event to its reader, p50 ms", ({ delivery_ms }) => atPercent(delivery_ms, 50)],
     ["an event to its reader, p99 ms", ({ delivery_ms }) => atPercent(delivery_ms, 99)],
     ["state of 1,000, p50 ms", ({ state }) => atPercent(state.ms, 50)],
     [`cancelling ${batch}, p50 ms`, ({ cancel }) => atPercent(cancel.ms, 50)],
-    ["cancelled and recorded, activations/s", ({ ends_seconds }) => tasks / ends_seconds],
+    ["cancelled and recorded, activations/s", ({ ends_seconds }) => ends / ends_seconds],
     ["memory of the API process before, MB", ({ memory_mb }) => memory_mb.before],
     ["memory, peak, MB", ({ memory_mb }) => memory_mb.peak],
     ["memory after, MB", ({ memory_mb }) => memory_mb.after],

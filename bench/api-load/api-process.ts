@@ -8,6 +8,8 @@ export interface ApiProcess {
   origin: string;
   /** Resident memory in MB now, and the most there ever was. */
   memory(): Promise<{ now: number; peak: number }>;
+  /** CPU seconds it has used. */
+  cpuSeconds(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -34,6 +36,8 @@ export async function startApiProcess(options: {
     },
   });
   const ended = once(child, "exit");
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
   const [said] = await Promise.race([once(child.stdout.setEncoding("utf8"), "data"), ended]);
   const origin = /listening on (\S+)/.exec(String(said))?.[1];
   if (origin === undefined) throw new Error(`${options.entry} ended before it listened`);
@@ -44,9 +48,15 @@ export async function startApiProcess(options: {
       const mb = (name: string): number => Math.round(Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1_000);
       return { now: mb("VmRSS"), peak: mb("VmHWM") };
     },
+    async cpuSeconds() {
+      const stat = await readFile(`/proc/${child.pid}/stat`, "latin1");
+      const [user, system] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14).map(Number) as [number, number];
+      return (user + system) / 100; // clock ticks
+    },
     async stop() {
       child.kill("SIGTERM");
       await ended;
+      process.off("exit", kill);
     },
   };
 }

@@ -27,7 +27,9 @@ export interface RoundOptions {
   floodMb: number;
   /** The flooded ones stop after the first bytes, until all has ended. */
   stop: boolean;
-  say(text: string): void;
+  /** How many are cancelled in the end, and waited for: at least those that have readers. */
+  ends: number;
+  say: (text: string) => void;
 }
 
 export interface Round {
@@ -41,6 +43,8 @@ export interface Round {
   /** From Redis to a live reader, during the enqueueing. */
   delivery_ms: number[];
   ends_seconds: number;
+  /** Of 1,000 activations while they were enqueued: by the library's process, and by the API's, which served the readers too. */
+  cpu_seconds: { floor: number; api: number };
   memory_mb: { before: number; after: number; peak: number };
   /** The most that the server had read ahead for one stopped reader, and what there was to read, in MB. */
   read_ahead_mb: { most: number; of: number };
@@ -75,7 +79,9 @@ export async function runRound(options: RoundOptions): Promise<Round> {
       const clients = Array.from({ length: options.clients }, () => httpClient(api.origin, key));
       const readers: EventReader[] = [];
       try {
-        return { floor, ...(await load({ queues, api, key, clients, readers }, options)) };
+        const loaded = await load({ queues, api, key, clients, readers }, options);
+        const per = (seconds: number): number => seconds / ((options.tasks - options.batch) / 1_000);
+        return { floor, ...loaded, cpu_seconds: { floor: per(floor.cpu), api: per(loaded.cpu) } };
       } finally {
         for (const one of [...clients, ...readers]) one.close();
         await api.stop();
@@ -95,8 +101,11 @@ interface Parts {
   readers: EventReader[];
 }
 
-async function load({ queues, api, key, clients, readers }: Parts, options: RoundOptions): Promise<Omit<Round, "floor">> {
-  const { say, tasks } = options;
+async function load(
+  { queues, api, key, clients, readers }: Parts,
+  options: RoundOptions,
+): Promise<Omit<Round, "floor" | "cpu_seconds"> & { cpu: number }> {
+  const { say, tasks, ends } = options;
   const faults: string[] = [];
   const check = (what: string, found: unknown, expected: unknown): void => {
     if (found !== expected) faults.push(`${what}: ${String(found)} instead of ${String(expected)}`);
@@ -140,11 +149,13 @@ async function load({ queues, api, key, clients, readers }: Parts, options: Roun
     `${readers.length} readers, ${options.stop ? stoppers.length : 0} of them stopped; ${options.floodMb} MB of events to each of ${flooded.length}`,
   );
 
+  const cpuBefore = await api.cpuSeconds();
   const enqueueTime = phase(clients, tasks - options.batch);
   timing.on = true;
   const stopPacing = writer.pace(watchers.map(({ activationId }) => activationId));
   await sharedOut(clients, batches, enqueue);
   const enqueued = enqueueTime();
+  const cpu = (await api.cpuSeconds()) - cpuBefore;
   await stopPacing();
   timing.on = false;
   say(`${tasks - options.batch} enqueued in ${enqueued.seconds.toFixed(1)} s`);
@@ -163,25 +174,25 @@ async function load({ queues, api, key, clients, readers }: Parts, options: Roun
   check("total of the run", (await runOf(one!)).total, tasks);
 
   const endsSince = performance.now();
-  const cancelTime = phase(clients, tasks);
-  await sharedOut(clients, inPieces(ids, options.batch), async (client, activation_ids) => {
+  const cancelTime = phase(clients, ends);
+  await sharedOut(clients, inPieces(ids.slice(0, ends), options.batch), async (client, activation_ids) => {
     await client.call("/v1/activations/cancel", { method: "POST", body: JSON.stringify({ activation_ids, reason: "load" }) });
   });
   const cancel = cancelTime();
-  for (let run = await runOf(one!), told = 0; run.ended.cancelled < tasks; run = await runOf(one!)) {
+  for (let run = await runOf(one!), told = 0; run.ended.cancelled < ends; run = await runOf(one!)) {
     check("total of the run while it ends", run.total, tasks);
     if (performance.now() - told > 10_000) {
-      say(`${run.ended.cancelled} of ${tasks} have ended`);
+      say(`${run.ended.cancelled} of ${ends} have ended`);
       told = performance.now();
     }
     if (faults.length > 0 || performance.now() - endsSince > MOST_MS) break;
     await delay(500);
   }
   const ends_seconds = (performance.now() - endsSince) / 1_000;
-  check("activations that ended", (await runOf(one!)).ended.cancelled, tasks);
-  const results = await resultIds(one!, tasks);
-  check("results", results.length, tasks);
-  check("different results", new Set(results).size, tasks);
+  check("activations that ended", (await runOf(one!)).ended.cancelled, ends);
+  const results = await resultIds(one!, ends);
+  check("results", results.length, ends);
+  check("different results", new Set(results).size, ends);
 
   for (const reader of stoppers) reader.goOn();
   await Promise.race([Promise.all(readers.map(({ over }) => over)), delay(120_000, undefined, { ref: false })]);
@@ -194,9 +205,10 @@ async function load({ queues, api, key, clients, readers }: Parts, options: Roun
     check(`events told to a reader of ${activationId}`, seen.numbered, writer.written(activationId));
   }
   const memory = await api.memory();
-  say(`all ended ${ends_seconds.toFixed(1)} s after the first cancel; peak of the API process ${memory.peak} MB`);
+  say(`${ends} ended ${ends_seconds.toFixed(1)} s after the first cancel; peak of the API process ${memory.peak} MB`);
   return {
     enqueue: enqueued,
+    cpu,
     cancel,
     state,
     healthz_ms,
@@ -240,18 +252,20 @@ function phaseSince(since: number, activations: number, ms: number[]): Phase {
 }
 
 /** The same activations in the same batches, as many at once, straight into Redis. */
-async function addByLibrary(queues: Queues, { tasks, batch, clients }: RoundOptions, secretKey: string): Promise<Phase> {
+async function addByLibrary(queues: Queues, { tasks, batch, clients }: RoundOptions, secretKey: string): Promise<Phase & { cpu: number }> {
   const [first, ...batches] = inPieces(parsed(rowsOf(tasks)), batch);
   const keys = parseSecretKeys(secretKey);
   await enqueueActivations(queues, first!, { keys });
   const ms: number[] = [];
+  const cpuBefore = process.cpuUsage();
   const since = performance.now();
   await sharedOut(Array.from({ length: clients }), batches, async (_, piece) => {
     const began = performance.now();
     await enqueueActivations(queues, piece, { keys });
     ms.push(performance.now() - began);
   });
-  return phaseSince(since, tasks - batch, ms);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return { ...phaseSince(since, tasks - batch, ms), cpu: (user + system) / 1e6 };
 }
 
 async function withRedis<T>(work: (queues: Queues, redis: TestRedis) => Promise<T>): Promise<T> {

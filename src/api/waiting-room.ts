@@ -7,11 +7,11 @@ export interface WaitingRoom {
   enter(request: AbortSignal): Place;
 }
 
-export interface Place {
+interface Place {
   /** Aborted when the request is given up, or the server stops. */
   signal: AbortSignal;
   /** Gives the place back (once; more does nothing). */
-  leave(): void;
+  leave: () => void;
 }
 
 /**

@@ -14,6 +14,7 @@ it("what 2 clients queue while readers watch and some stop reading is all there 
     flooded: 2,
     floodMb: flood,
     stop: true,
+    ends: 100,
     say: () => undefined,
   });
   expect(round.faults).toEqual([]);
