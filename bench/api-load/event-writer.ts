@@ -42,6 +42,7 @@ export function eventWriter(queues: Queues): EventWriter {
       let over = false;
       const writing = activationIds.map(async (id, index) => {
         await delay((EVERY_MS * index) / activationIds.length); // workers do not write all at once
+        // oxlint-disable-next-line no-unmodified-loop-condition -- the answer changes it
         while (!over) {
           await write(id, "exec_command");
           await delay(EVERY_MS);
