@@ -55,7 +55,7 @@ export function createApi(ports: ApiPorts): Api {
       },
     }),
   );
-  const room = waitingRoom(ports.limits.max_waiting);
+  const room = waitingRoom(ports.limits.max_waiting, ports.stopping);
   v1.route("/", activationRoutes(ports));
   v1.route("/", manyRoutes(ports));
   v1.route("/", endRoutes(ports, room));

@@ -22,7 +22,7 @@ export interface ActivationRequest {
   cookie: CookieClaim;
   /** From the path; null = the route without one. */
   routeKey: string | null;
-  /** The caller is gone. */
+  /** The caller is gone, or the server stops. */
   gone: AbortSignal;
 }
 
@@ -36,7 +36,7 @@ export async function activateSession(
   ends: EndWaiter,
   { raw, cookie, routeKey, gone }: ActivationRequest,
 ): Promise<ResponseObject> {
-  const { keys, settings, stopping, store } = ports;
+  const { keys, settings, store } = ports;
   if (cookie.kind === "none")
     throw conflict("there is no session cookie: seed an agent session first; this server runs nothing without one");
   if (cookie.kind === "unusable") throw conflict("the session cookie is none of this server's");
@@ -68,7 +68,7 @@ export async function activateSession(
   // It was closed meanwhile, and the close may have found nothing to end.
   if (now?.record.state !== "open") await endActivation(ports.queues, activation_id);
 
-  const result = await ends.ended(activation_id, AbortSignal.any([gone, stopping]));
+  const result = await ends.ended(activation_id, gone);
   if (result === null) throw new GymProblem(503, "the server stops; the session goes on: send the same request again");
   return answer(result);
 }

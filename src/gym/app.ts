@@ -22,7 +22,7 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
   const { keys, settings, log } = ports;
   const sessions = sessionStore(ports.queues, settings.session_hours * 3_600_000);
   const ends = endWaiter(ports);
-  const waiting = waitingRoom(settings.max_waiting);
+  const waiting = waitingRoom(settings.max_waiting, ports.stopping);
   const app = new Hono<ApiEnv>();
   app.use(requestLog(log));
   app.use(async (context, next) => {
@@ -49,9 +49,9 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
     context.json(await closeSession(ports, sessions, ends, await jsonOf(context), await readSessionCookie(context, keys))),
   );
   const activate = async (context: Context<ApiEnv>, routeKey: string | null): Promise<Response> => {
-    const leave = waiting.enter();
+    const { signal: gone, leave } = waiting.enter(context.req.raw.signal);
     try {
-      const [cookie, gone] = [await readSessionCookie(context, keys), context.req.raw.signal];
+      const cookie = await readSessionCookie(context, keys);
       return context.json(await activateSession(ports, sessions, ends, { raw: await jsonOf(context), cookie, routeKey, gone }));
     } finally {
       leave();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
@@ -196,6 +196,25 @@ it("many wait at once over two connections, and all are answered when it ends", 
   expect(await clients()).toBeLessThanOrEqual(before + 1);
   finish();
   for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
+});
+
+it("requests leave nothing behind in the signal of the server, which lives as long as its process", async () => {
+  const stopping = new AbortController().signal;
+  const rig = await startApiRig({ ports: { stopping } });
+  await rig.sentinel();
+  await rig.worker(completes(rig.store));
+  await rig.call("/v1/activations", { body: asked("act-1") });
+  for (let count = 0; count < 5; count++) {
+    expect((await rig.call("/v1/activations/act-1/result?wait=60")).status).toBe(200);
+    expect((await rig.call("/v1/activations/act-1/events")).body).toContain("event: ended");
+    expect((await rig.call("/v1/runs/run-1/results")).status).toBe(200);
+    expect((await rig.call("/v1/results/claim", { body: { wait: 0.01 } })).status).toBe(200);
+  }
+  // Where Node keeps what AbortSignal.any made of it, for ever.
+  const kept = Object.getOwnPropertySymbols(stopping).find(({ description }) => description === "kDependantSignals");
+  const signals = kept === undefined ? undefined : (stopping as unknown as Record<symbol, Set<unknown> | undefined>)[kept];
+  expect(signals?.size ?? 0).toBe(0);
+  expect(getEventListeners(stopping, "abort")).toHaveLength(1);
 });
 
 it("a server that stops answers those who wait, and ends their events", async () => {

@@ -40,10 +40,10 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
     async (context) => {
       const { id } = context.req.valid("param");
       const waitMs = context.req.valid("query").wait * 1_000;
-      const leave = waitMs > 0 ? room.enter() : () => undefined;
+      const request = context.req.raw.signal;
+      const place = waitMs > 0 ? room.enter(request) : null;
       try {
-        const signal = AbortSignal.any([context.req.raw.signal, ports.stopping]);
-        const found = await awaitEnd(ports, id, { waitMs, signal });
+        const found = await awaitEnd(ports, id, { waitMs, signal: place?.signal ?? request });
         // What ended long ago is in the store alone.
         const generation = found.state === "unknown" ? ((await knownInStore(ports, id))?.generation ?? null) : found.generation;
         const text = generation === null ? null : await storedResult(ports, id, generation);
@@ -53,7 +53,7 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
           throw new ApiProblem(404, "result_missing", `${id} has ended, and its result is not in the store any more`);
         return context.json(await stateNow(queues, found), 202);
       } finally {
-        leave();
+        place?.leave();
       }
     },
   );
@@ -88,8 +88,8 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
       if (found!.state === "unknown") throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
       // So that an EventSource, which connects again after each end, stops.
       if (after !== "0" && (await nothingAfter(queues, found!, after))) return context.body(null, 204);
-      const signal = AbortSignal.any([context.req.raw.signal, ports.stopping]);
-      const body = bodyOf(eventStream(ports, id, { after, heartbeatMs: HEARTBEAT_MS, signal }), room.enter());
+      const { signal, leave } = room.enter(context.req.raw.signal);
+      const body = bodyOf(eventStream(ports, id, { after, heartbeatMs: HEARTBEAT_MS, signal }), leave);
       return context.newResponse(body, 200, {
         "content-type": "text/event-stream; charset=utf-8",
         "cache-control": "no-store",

@@ -90,13 +90,14 @@ export function resultRoutes(ports: ApiPorts, room: WaitingRoom): Api {
     }),
     async (context) => {
       const body = context.req.valid("json");
-      const leave = body.wait > 0 ? room.enter() : () => undefined;
+      const request = context.req.raw.signal;
+      const place = body.wait > 0 ? room.enter(request) : null;
       try {
-        const claimed = await claimWithin(body, AbortSignal.any([context.req.raw.signal, ports.stopping]));
+        const claimed = await claimWithin(body, place?.signal ?? request);
         const lease_until = new Date(Date.now() + body.lease_seconds * 1_000).toISOString();
         return context.json({ results: claimed.map((each) => ({ ...each, lease_until })) }, 200);
       } finally {
-        leave();
+        place?.leave();
       }
     },
   );

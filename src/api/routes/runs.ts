@@ -86,8 +86,8 @@ export function runRoutes(ports: ApiPorts, room: WaitingRoom): Api {
     async (context) => {
       const { cursor = "0", limit, bare = false, follow = false } = context.req.valid("query");
       const runId = await known(context.req.valid("param").run_id);
-      const signal = AbortSignal.any([context.req.raw.signal, ports.stopping]);
-      const body = bodyOf(resultLines(ports, runId, { cursor, limit, follow, bare, signal }), room.enter());
+      const { signal, leave } = room.enter(context.req.raw.signal);
+      const body = bodyOf(resultLines(ports, runId, { cursor, limit, follow, bare, signal }), leave);
       return context.newResponse(body, 200, { "content-type": "application/x-ndjson", "cache-control": "no-store" }) as never;
     },
   );
