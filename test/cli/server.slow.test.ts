@@ -77,13 +77,8 @@ it("run --server works like a local run: a producer that is killed goes on, resu
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as ActivationResult);
-  const told = results.map(({ task_id, status, failure }) => [task_id.task_id, status, failure?.cause_code]);
-  expect(told.toSorted()).toEqual([
-    ["t1", "completed", undefined],
-    ["t2", "completed", undefined],
-    ["t3", "failed", "mcp_server_unreachable"],
-    ["t4", "completed", undefined],
-  ]);
+  const told = results.map(({ task_id, status, failure }) => `${task_id.task_id} ${status} ${failure?.cause_code ?? ""}`);
+  expect(told.toSorted()).toEqual(["t1 completed ", "t2 completed ", "t3 failed mcp_server_unreachable", "t4 completed "]);
   for (const { activation_id, task_id, status } of results) {
     const home = at(`out/artifacts/${activation_id}`);
     expect(existsSync(join(home, "result.json"))).toBe(true);
@@ -93,25 +88,25 @@ it("run --server works like a local run: a producer that is killed goes on, resu
   expect(JSON.stringify(results) + second.stdout + second.stderr).not.toContain(SECRET);
 
   const runId = results[0]!.run_id;
-  const say_ = async (...words: string[]) => {
+  const asking = async (...words: string[]) => {
     const ended = await rollcall([...words, ...through], { env });
     return { code: ended.code, text: ended.stdout + (ended.code === 0 ? "" : ended.stderr) };
   };
-  expect(await say_("status", runId)).toMatchObject({
+  expect(await asking("status", runId)).toMatchObject({
     code: 0,
     text: expect.stringMatching(/4 ended \(3 completed, 1 failed\), 0 running[\s\S]*workers: 1/),
   });
-  expect(await say_("status", "--out", at("out"))).toMatchObject({ code: 0, text: expect.stringContaining("4 ended") });
-  expect(await say_("watch", results[0]!.activation_id)).toMatchObject({ code: 0, text: expect.stringMatching(/ended: completed/) });
-  expect(await say_("watch", runId)).toMatchObject({ code: 0, text: expect.stringMatching(/4 of 4 ended/) });
-  const lines = (await say_("results", runId, "--bare")).text.trim().split("\n");
+  expect(await asking("status", "--out", at("out"))).toMatchObject({ code: 0, text: expect.stringContaining("4 ended") });
+  expect(await asking("watch", results[0]!.activation_id)).toMatchObject({ code: 0, text: expect.stringMatching(/ended: completed/) });
+  expect(await asking("watch", runId)).toMatchObject({ code: 0, text: expect.stringMatching(/4 of 4 ended/) });
+  const lines = (await asking("results", runId, "--bare")).text.trim().split("\n");
   expect(lines.map((line) => (JSON.parse(line) as { result: unknown }).result)).toEqual([null, null, null, null]);
-  expect(await say_("cancel", results[0]!.activation_id)).toMatchObject({ code: 0, text: expect.stringContaining("ended as completed") });
-  expect(await say_("pause", runId)).toMatchObject({ code: 0, text: expect.stringContaining("is paused") });
-  expect(await say_("resume", runId)).toMatchObject({ code: 0, text: expect.stringContaining("goes on") });
-  expect(await say_("status", "no-such")).toMatchObject({ code: 2, text: expect.stringContaining("neither an activation nor a run") });
+  expect(await asking("cancel", results[0]!.activation_id)).toMatchObject({ code: 0, text: expect.stringContaining("ended as completed") });
+  expect(await asking("pause", runId)).toMatchObject({ code: 0, text: expect.stringContaining("is paused") });
+  expect(await asking("resume", runId)).toMatchObject({ code: 0, text: expect.stringContaining("goes on") });
+  expect(await asking("status", "no-such")).toMatchObject({ code: 2, text: expect.stringContaining("neither an activation nor a run") });
 
-  const queued = await say_(
+  const queued = await asking(
     "enqueue",
     at("tasks.jsonl"),
     "--run-id",
@@ -124,14 +119,14 @@ it("run --server works like a local run: a producer that is killed goes on, resu
     model.captureBaseUrl,
   );
   expect(queued).toMatchObject({ code: 0, text: "run later: 2 queued\n" });
-  const followed = await say_("results", "later", "--follow");
+  const followed = await asking("results", "later", "--follow");
   expect(
     followed.text
       .trim()
       .split("\n")
       .map((line) => (JSON.parse(line) as { status: string }).status),
   ).toEqual(["completed", "completed"]);
-  expect((await say_("retry", "later")).text).toContain("0 of run later");
+  expect((await asking("retry", "later")).text).toContain("0 of run later");
   const noKey = await rollcall(["status", runId, ...through], { env: { ...env, XDG_STATE_HOME: at("nowhere") } });
   expect(noKey).toMatchObject({ code: 2, stderr: expect.stringContaining("ROLLCALL_API_KEY") });
 });
