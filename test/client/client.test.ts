@@ -6,6 +6,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { inspect } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
 import { createClient, type Client } from "../../src/client/index.ts";
 import { OPERATIONS } from "../../src/client/operations.ts";
@@ -80,11 +81,8 @@ it("takes a run from its activations to their results, and everything else that 
   expect(await client.result("act-1", { wait: 60 })).toMatchObject({ activation_id: "act-1", status: "completed" });
   const lines = [];
   for await (const line of client.results("run-1", { follow: true })) lines.push(line);
-  expect(lines.map(({ activation_id, status }) => [activation_id, status]).toSorted()).toEqual([
-    ["act-1", "completed"],
-    ["act-2", "completed"],
-    ["act-3", "cancelled"],
-  ]);
+  const ends = lines.map(({ activation_id, status }) => `${activation_id} ${status}`);
+  expect(ends.toSorted()).toEqual(["act-1 completed", "act-2 completed", "act-3 cancelled"]);
   expect(lines.every(({ result, activation_id }) => result?.activation_id === activation_id)).toBe(true);
   const after = [];
   for await (const line of client.results("run-1", { cursor: lines[0]!.cursor, bare: true })) after.push(line);
@@ -148,7 +146,7 @@ it("says what the server does not accept, by its fields; and what cannot be reac
     .run("r")
     .catch((error: unknown) => error as Error);
   expect(away).toMatchObject({ code: "server_unreachable", message: expect.stringContaining(rig.api.origin) });
-  expect(JSON.stringify([away, String(away), refused])).not.toContain(rig.key);
+  expect(inspect([away, refused], { depth: 9 })).not.toContain(rig.key);
   expect(() => createClient({ url: "localhost:8080", key: "k" })).toThrow(RollcallError);
 });
 
