@@ -12,7 +12,7 @@ import { createClient, type Client } from "../../src/client/index.ts";
 import { OPERATIONS } from "../../src/client/operations.ts";
 import { RollcallError } from "../../src/errors.ts";
 import { startApiRig, asked, type ApiRig } from "../api/rig.ts";
-import { completes } from "../queue/rig.ts";
+import { completedOf, completes } from "../queue/rig.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const activation = (id: string, more: Record<string, unknown> = {}) => asked(id, more) as never;
@@ -33,7 +33,7 @@ async function relay(
       answer.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
         outgoing.write(chunk);
-        if (how !== "pass" && bytes >= how.afterBytes) outgoing.destroy();
+        if (how !== "pass" && bytes >= how.afterBytes) outgoing.socket?.end(); // what was written arrives
       });
       answer.on("end", () => outgoing.end());
     });
@@ -172,20 +172,35 @@ it("asks again when the server is busy, lost its queue or the connection, but no
 
 it("goes on where a stream of results or events was cut off, without a line lost", async () => {
   const rig = await startApiRig();
-  let cuts = 0;
-  const url = await relay(rig.api.origin, (incoming) =>
-    /results|events/.test(incoming.url!) && cuts++ % 2 === 0 ? { afterBytes: 1_500 } : "pass",
-  );
+  const seen: string[] = [];
+  const url = await relay(rig.api.origin, (incoming) => {
+    if (!/results|events/.test(incoming.url!)) return "pass";
+    const after = new URL(incoming.url!, rig.api.origin).searchParams.get("cursor") ?? incoming.headers["last-event-id"] ?? "0";
+    seen.push(`${/\w+(?=\?|$)/.exec(incoming.url!)![0]} after ${after}`);
+    return seen.length % 2 === 1 ? { afterBytes: incoming.url!.includes("results") ? 1_500 : 200 } : "pass";
+  });
   const client = clientOf(rig, { url });
   await rig.sentinel();
-  await rig.worker(completes(rig.store));
+  await rig.worker(async ({ activation: one, generation, ledger }) => {
+    const { attempt } = await ledger.takeAttempt();
+    for (const stage of ["starting", "running", "collecting"] as const) ledger.progress({ stage, attempt, note: one.activation_id });
+    return { kind: "ended", ...(await rig.store.commit(completedOf(one, generation, attempt))) };
+  });
   const ids = Array.from({ length: 12 }, (_, n) => `act-${n}`);
   await client.enqueue(ids.map((id) => activation(id)));
-  const found = new Set<string>();
-  for await (const { activation_id, result } of client.results("run-1", { follow: true })) {
+  const found = new Map<string, string>();
+  for await (const { activation_id, cursor, result } of client.results("run-1", { follow: true })) {
     expect(result?.activation_id).toBe(activation_id);
-    found.add(activation_id);
+    found.set(activation_id, cursor);
   }
-  expect([...found].toSorted()).toEqual(ids.toSorted());
-  expect(cuts).toBeGreaterThan(1);
+  expect([...found.keys()].toSorted()).toEqual(ids.toSorted());
+  const events: string[] = [];
+  for await (const { id } of client.events("act-1")) events.push(id);
+  expect(new Set(events).size).toBe(events.length);
+
+  const asked = seen.map((each) => each.split(" after "));
+  expect(asked.filter(([what]) => what === "results").length).toBeGreaterThan(1);
+  for (const [what, after] of asked)
+    expect(after === "0" || [...found.values(), ...events].includes(after!), `${what} after ${after}`).toBe(true);
+  expect(asked.filter(([, after]) => after === "0").map(([what]) => what)).toEqual(["results", "events"]);
 });
