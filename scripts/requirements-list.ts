@@ -104,7 +104,7 @@ export const CASES: readonly Requirement[] = [
   { id: "D11", claimed: false, text: "the dashboard dies on large data" },
   { id: "D12", claimed: true, text: "cancel does nothing or leaves zombies" },
   { id: "D14", claimed: true, text: "stuck waiting-children" },
-  { id: "D15", claimed: false, text: "results only durable at the end" },
+  { id: "D15", claimed: true, text: "results only durable at the end" },
   { id: "E1", claimed: true, text: "resume skips infrastructure failures" },
   { id: "E2", claimed: true, text: "missing rows invisible" },
   { id: "E4", claimed: true, text: "an earlier attempt deleted" },
