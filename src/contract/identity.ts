@@ -79,7 +79,7 @@ export function deriveActivationId(runId: string, taskId: string): string {
 export function newRunId(now: Date = new Date()): string {
   const stamp = now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
   const id = `${stamp}-${randomBytes(4).toString("hex")}`;
-  return rolloutIdSchema.safeParse(id).success ? id : newRunId(now); // one in 430 would end like an attempt, -a1234567
+  return safeName(id) === id ? id : newRunId(now); // one in 430 would end like an attempt, -a1234567, or -a0123456
 }
 
 /** BullMQ job id of one generation of an activation: `<id>`, `<id>.g1`, ... A retry of an ended one makes the next. */
