@@ -33,12 +33,11 @@ function attemptsOf(command: FakeCommand, task: string): string[] {
     .sort();
 }
 
+// Every policy: test/rollout/rollout.test.ts.
 describe("a run of ten tasks that is started again", () => {
   it.each<[string, string[], string[]]>([
     ["by default", [], ["t6", "t7", "t8", "t9"]],
-    ["with --retry infra", ["--retry", "infra"], ["t6", "t7", "t8", "t9"]],
     ["with --retry failed", ["--retry", "failed"], ["t4", "t5", "t6", "t7", "t8", "t9"]],
-    ["with --retry none", ["--retry", "none"], ["t9"]],
   ])("%s runs these tasks, and no other [E1]", async (_what, flags, expected) => {
     const command = await fakeCommand(AS_TOLD);
     writeFileSync(join(command.root, "rollcall.toml"), "max_attempts = 1\n[breaker]\nmode = 'off'\n");
