@@ -175,7 +175,7 @@ it("goes on where a stream of results or events was cut off, without a line lost
   const seen: string[] = [];
   const url = await relay(rig.api.origin, (incoming) => {
     if (!/results|events/.test(incoming.url!)) return "pass";
-    const after = new URL(incoming.url!, rig.api.origin).searchParams.get("cursor") ?? incoming.headers["last-event-id"] ?? "0";
+    const after = new URL(incoming.url!, rig.api.origin).searchParams.get("cursor") ?? String(incoming.headers["last-event-id"] ?? "0");
     seen.push(`${/\w+(?=\?|$)/.exec(incoming.url!)![0]} after ${after}`);
     return seen.length % 2 === 1 ? { afterBytes: incoming.url!.includes("results") ? 1_500 : 200 } : "pass";
   });
