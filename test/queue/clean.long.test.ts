@@ -52,7 +52,7 @@ it("100,000 ended activations are cleaned while others get their answers from Re
   }
   const { stdout, stderr } = await cleaning.ended;
   expect(cleaning.child.exitCode, stderr).toBe(0);
-  expect(JSON.parse(stdout)).toEqual({ dry_run: false, activations: JOBS, strays: 0 });
+  expect(JSON.parse(stdout)).toEqual({ dry_run: false, activations: JOBS, agent_sessions: 0, strays: 0 });
   expect((await connection.keys("*")).filter((key) => /act-|run-1/.test(key))).toEqual([]);
   expect(during.length).toBeGreaterThan(100);
   process.stderr.write(
