@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StateReply } from "../api/messages.ts";
 import type { RunReply } from "../api/run-view.ts";
-import { ApiError } from "../client/api-error.ts";
+import { unlessUnknown } from "../client/api-error.ts";
 import type { Client } from "../client/client.ts";
 import { RollcallError } from "../errors.ts";
 import { answerTo, type ControlAction } from "../queue/answers.ts";
@@ -36,18 +36,11 @@ export async function controlServer(action: ControlAction, client: Client, id: s
 
 /** An activation first, since that is the smaller thing, unless `run`. Throws RollcallError "id_unknown". */
 export async function findThere(client: Client, id: string, options: { run: boolean }): Promise<ServerTarget> {
-  const found = options.run ? null : await known(client.activation(id));
+  const found = options.run ? null : await unlessUnknown(client.activation(id));
   if (found !== null) return { kind: "activation", found };
-  const run = await known(client.run(id));
+  const run = await unlessUnknown(client.run(id));
   if (run !== null) return { kind: "run", run };
   throw new RollcallError("id_unknown", `${JSON.stringify(id.slice(0, 200))} is neither an activation nor a run that the server knows`);
-}
-
-async function known<T>(asked: Promise<T>): Promise<T | null> {
-  return asked.catch((error: unknown) => {
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
-  });
 }
 
 async function cancelOne(client: Client, found: StateReply, flags: ControlFlags): Promise<Reply> {

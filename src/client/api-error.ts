@@ -29,3 +29,16 @@ export class ApiError extends RollcallError {
     this.retryAfter = retryAfter;
   }
 }
+
+/** True when the server says that it does not know what was asked for. */
+export function isUnknown(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+/** The answer; null when the server does not know what was asked for. */
+export function unlessUnknown<T>(asked: Promise<T>): Promise<T | null> {
+  return asked.catch((error: unknown) => {
+    if (isUnknown(error)) return null;
+    throw error;
+  });
+}

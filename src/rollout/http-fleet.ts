@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
 import type { ArtifactStore } from "../artifacts/types.ts";
-import { ApiError } from "../client/api-error.ts";
+import { isUnknown, unlessUnknown } from "../client/api-error.ts";
 import type { Client } from "../client/client.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { RollcallError } from "../errors.ts";
@@ -27,7 +27,7 @@ export function httpFleet(parts: {
   say: (line: string) => void;
 }): Fleet {
   const { client, runId, store, collect } = parts;
-  const run = fresh(() => known(client.run(runId)));
+  const run = fresh(() => unlessUnknown(client.run(runId)));
   const workers = fresh(() => client.workers());
 
   return {
@@ -64,7 +64,7 @@ export function httpFleet(parts: {
       }
     },
     async readResult(activationId) {
-      const result = await known(client.result(activationId));
+      const result = await unlessUnknown(client.result(activationId));
       if (result !== null) await collectFiles({ client, store, collect, say: parts.say }, result);
       return result;
     },
@@ -106,17 +106,6 @@ export async function enqueueThrough(
 function refusedByServer(id: string, refusals: readonly { path: string; message: string }[]): RollcallError {
   const reasons = refusals.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
   return new RollcallError("activation_refused", `the server does not take ${id}: ${reasons}`);
-}
-
-function isUnknown(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404;
-}
-
-async function known<T>(asked: Promise<T>): Promise<T | null> {
-  return asked.catch((error: unknown) => {
-    if (isUnknown(error)) return null;
-    throw error;
-  });
 }
 
 function fresh<T>(ask: () => Promise<T>): () => Promise<T> {
