@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
-import { beforeAll, describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { breakGuard } from "../../scripts/chaos/guards.ts";
 import { D15_POINTS, KILL_PLACES, KILL_POINTS } from "../support/kill-points.ts";
-import { runWithKills, type KillRun } from "../support/kill-rig.ts";
-import { problemsOf, RIGHT } from "../support/kill-verdict.ts";
+import { runWithKills } from "../support/kill-rig.ts";
+import { describeKills } from "../support/kill-suite.ts";
+import { problemsOf } from "../support/kill-verdict.ts";
 
-/** A minute or two on a machine of its own; the run itself gives up when nothing goes on. */
+/** A minute on a machine of its own; the run itself gives up when nothing goes on. */
 const TIMEOUT_MS = 3_600_000;
+/** Those that have their like in no other test, and a third of the others; all of them are killed at in the long test. */
+const SOME = KILL_POINTS.filter((point, index) => index % 3 === 0 || D15_POINTS.some(({ name }) => name === point.name));
 
-describe("the process at work is killed", () => {
-  let run: KillRun;
-  beforeAll(async () => {
-    const more = D15_POINTS.map(({ name }) => `kill-${name}.1`);
-    run = await runWithKills({ names: [...KILL_POINTS.map(({ name }) => `kill-${name}.0`), ...more], workers: 3 });
-  }, TIMEOUT_MS);
-
-  it.each(KILL_POINTS.map((point) => [point.title, RIGHT[point.phase], point] as const))("%s: %s", (_title, _right, { name, phase }) => {
-    expect(problemsOf(run.killed.get(`kill-${name}.0`), phase)).toEqual([]);
-  });
-
-  it("after its exit, when it was read, saved, committed and delivered, twice each: none lost, none delivered twice [D15]", () => {
-    const problems = D15_POINTS.flatMap(({ name, phase }) => [0, 1].map((n) => problemsOf(run.killed.get(`kill-${name}.${n}`), phase)));
-    expect(problems).toEqual(Array.from({ length: 10 }, () => []));
-  });
-
-  it("and nothing is left: no process, directory, control group, uid lock, socket or secret", () => {
-    expect(run.left).toEqual([]);
-    expect(run.secrets).toEqual([]);
-  });
-});
+describeKills("the process at work is killed, at some of its moments", SOME, TIMEOUT_MS);
 
 it(
   "a program that does not look for a committed result is found out",
