@@ -28,6 +28,7 @@ export function signInPage({ next, problem }: { next: string; problem: string | 
     body: html`
       <form method="post" action="/sign-in">
         <input type="hidden" name="next" value="${next}" />
+        <input type="text" name="username" value="rollcall" autocomplete="username" hidden />
         <label for="key">API key</label>
         <input
           id="key"

@@ -65,7 +65,6 @@ it("a job says first which task it is, how it stands, which worker and what last
       task: "office/act-runs",
       run_id: "run-1",
       status: "running",
-      why: null,
       attempt: 0,
       worker: expect.stringContaining("w-board") as string,
     },
