@@ -179,7 +179,7 @@ export const floorsSettings = z.strictObject({
 
 export const apiSettings = z.strictObject({
   host: setting(z.string().min(1).default("127.0.0.1"), {
-    description: "Where `serve` listens. On another address than loopback, put TLS in front of it.",
+    description: "Where `serve` listens. On another address than loopback it needs a key of your choice, and TLS in front of it.",
     env: "ROLLCALL_API_HOST",
   }),
   port: setting(z.coerce.number().int().min(0).max(65_535).default(8_080), { description: "0: a free one.", env: "ROLLCALL_API_PORT" }),
@@ -198,6 +198,13 @@ export const apiSettings = z.strictObject({
   requests_per_second: setting(z.int().min(1).default(200), { description: "Of one key in one process." }),
   max_waiting: setting(z.int().min(1).default(2_000), {
     description: "Requests that wait for a result or follow events, at once in one process.",
+  }),
+  sign_in_hours: setting(z.number().positive().max(8_760).default(12), {
+    description: "A browser stays signed in so long: about a working day.",
+  }),
+  secure_cookies: setting(z.boolean().default(false), {
+    description:
+      "Browsers send their sign-in back over https only. Without it that holds for sign-ins that came over https, also where a proxy says so (X-Forwarded-Proto).",
   }),
 });
 
