@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import { hostAndPort } from "../config/address.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 
@@ -16,13 +17,20 @@ export interface WorkerProcesses {
   stop(options: { now: AbortSignal }): Promise<void>;
 }
 
+/** One after the other, so that whoever scrapes knows them. Pure. */
+function metricsAddressOf(first: string | undefined, index: number): string | undefined {
+  if (first === undefined) return undefined;
+  const { port } = hostAndPort(first);
+  return port === 0 ? first : first.replace(/\d+$/, String(port + index));
+}
+
 /** Worker processes beside this one, started again when they end. Their log lines go to this process' stderr. */
 export function startWorkerProcesses(options: {
   count: number;
   outDir: string | null;
   configFile: string | null;
   /** With what was given as flags; they read all else themselves. */
-  settings: Pick<Settings, "concurrency" | "sandbox">;
+  settings: Pick<Settings, "concurrency" | "sandbox" | "metrics">;
   env: Environment;
   log: Logger;
 }): WorkerProcesses {
@@ -33,10 +41,10 @@ export function startWorkerProcesses(options: {
   const living = new Set<ChildProcess>();
   let stopping = false;
 
-  function start(afterMs: number): void {
+  function start(index: number, afterMs: number): void {
     const child = spawn(process.execPath, [MAIN, "worker", ...flags], {
       stdio: ["ignore", "ignore", "inherit"],
-      env: { ...env, ROLLCALL_API_KEY: undefined },
+      env: { ...env, ROLLCALL_API_KEY: undefined, ROLLCALL_METRICS: metricsAddressOf(settings.metrics.address, index) },
     });
     const since = performance.now();
     living.add(child);
@@ -46,10 +54,10 @@ export function startWorkerProcesses(options: {
       if (stopping) return;
       const pause = performance.now() - since > MOST_MS ? AGAIN_MS : Math.min(MOST_MS, afterMs * 2);
       log.error({ pid: child.pid, code, signal, pause_ms: pause }, "a worker process ended by itself; it is started again");
-      setTimeout(() => stopping || start(pause), pause).unref();
+      setTimeout(() => stopping || start(index, pause), pause).unref();
     });
   }
-  for (let index = 0; index < count; index++) start(AGAIN_MS);
+  for (let index = 0; index < count; index++) start(index, AGAIN_MS);
 
   return {
     async stop({ now }) {
