@@ -4,6 +4,7 @@ import type { RunEnd } from "../activation/ports.ts";
 import type { AttemptReport } from "../activation/settle.ts";
 import { STAGES, type AttemptTelemetry } from "../activation/telemetry.ts";
 import { toolCallRecordSchema } from "../contract/observation.ts";
+import { LEFTOVER_KINDS } from "../host/leftover.ts";
 import type { Floors, Room } from "../host/room.ts";
 import type { LockLoss } from "../queue/activation-worker.ts";
 import type { Removed } from "../sandbox/reaper.ts";
@@ -89,11 +90,11 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
     "outcome",
   ]);
   gauge("rollcall_worker_concurrency", "Sessions at once that this worker takes.").set(facts.concurrency);
-  const running = new Gauge({
+  const running: Gauge = new Gauge({
     name: "rollcall_worker_running",
     help: "Sessions that this worker has now.",
     registers,
-    collect: () => running.set(facts.running()),
+    collect: (): void => running.set(facts.running()),
   });
   const held = gauge("rollcall_worker_held_back", "1 while this worker takes nothing because there is too little room (settings: floors).");
   const freeBytes = gauge(
@@ -108,6 +109,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   wantedBytes.set({ resource: "memory" }, facts.floors.memory_mb * MB);
   // So that a rate is there from the first event on, and an alert has something to look at.
   for (const how of ["renewal_failed", "cut_off"] as const satisfies readonly LockLoss[]) locks.inc({ how }, 0);
+  for (const kind of [...LEFTOVER_KINDS, "abandoned"]) for (const outcome of ["removed", "failed"]) reaped.inc({ kind, outcome }, 0);
   for (const kind of ["input", "cached_input", "output", "reasoning_output"]) tokens.inc({ kind }, 0);
   for (const outcome of ["answered", "reconnected"]) modelCalls.inc({ outcome }, 0);
 
