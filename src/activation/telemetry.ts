@@ -7,7 +7,7 @@ export const STAGES = ["sandbox", "place", "preflight", "plan", "configure", "co
 export type StageName = (typeof STAGES)[number];
 
 /** Does the work of a stage, and answers or throws what it does. */
-export type Stage = <T>(name: StageName, work: () => T | Promise<T>) => Promise<T>;
+type Stage = <T>(name: StageName, work: () => T | Promise<T>) => Promise<T>;
 
 /** Whoever counts and traces attempts. Its own parts never throw, never wait, and keep nothing of what they are given. */
 export interface AttemptTelemetry {

@@ -49,8 +49,8 @@ export function createApi(ports: ApiPorts): Api {
   if (ports.metrics !== undefined) api.route("/", metricsRoutes({ ...ports, ...ports.metrics }));
 
   const v1 = newRoutes();
-  v1.use(traced(ports.queues.tracing));
   v1.use(authenticate(ports.apiKeys));
+  v1.use(traced(ports.queues.tracing)); // not for everybody: who calls may say that a trace is kept
   v1.use(rateLimit(ports.limits.requests_per_second));
   v1.route("/", fileRoutes(ports)); // before the limit of all others
   v1.use(

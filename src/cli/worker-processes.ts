@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { hostAndPort } from "../config/address.ts";
+import { portsFurther } from "../config/address.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 
@@ -15,13 +15,6 @@ const MOST_MS = 60_000;
 export interface WorkerProcesses {
   /** SIGTERM to all, waits for their ends; once `now` is aborted they are told a second time. */
   stop(options: { now: AbortSignal }): Promise<void>;
-}
-
-/** One after the other, so that whoever scrapes knows them. Pure. */
-function metricsAddressOf(first: string | undefined, index: number): string | undefined {
-  if (first === undefined) return undefined;
-  const { port } = hostAndPort(first);
-  return port === 0 ? first : first.replace(/\d+$/, String(port + index));
 }
 
 /** Worker processes beside this one, started again when they end. Their log lines go to this process' stderr. */
@@ -44,7 +37,12 @@ export function startWorkerProcesses(options: {
   function start(index: number, afterMs: number): void {
     const child = spawn(process.execPath, [MAIN, "worker", ...flags], {
       stdio: ["ignore", "ignore", "inherit"],
-      env: { ...env, ROLLCALL_API_KEY: undefined, ROLLCALL_METRICS: metricsAddressOf(settings.metrics.address, index) },
+      env: {
+        ...env,
+        ROLLCALL_API_KEY: undefined,
+        // One after the other, so that whoever scrapes them knows where.
+        ROLLCALL_METRICS: settings.metrics.address === undefined ? undefined : portsFurther(settings.metrics.address, index),
+      },
     });
     const since = performance.now();
     living.add(child);

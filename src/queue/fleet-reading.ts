@@ -86,7 +86,8 @@ async function readDepths(queues: Queues) {
     }
   });
   const [waiting, prioritized, running, delayed, ...finals] = replies.slice(0, 8) as number[];
-  const [seconds] = replies[8] as [string, string];
+  const [seconds, micros] = replies[8] as [string, string];
+  const now = Number(seconds) + Number(micros) / 1_000_000;
   const front = (replies.slice(9) as string[][]).flat();
   const times = await inPipeline(redis, (pipeline) => {
     for (const jobId of front) pipeline.hget(keys.job(ACTIVATIONS, jobId), "timestamp");
@@ -97,7 +98,7 @@ async function readDepths(queues: Queues) {
     running: running!,
     delayed: delayed!,
     endsPending: finals.reduce((sum, count) => sum + count, 0),
-    oldestWaitingSeconds: Number.isFinite(oldest) ? Math.max(0, Number(seconds) - oldest / 1_000) : 0,
+    oldestWaitingSeconds: Number.isFinite(oldest) ? Math.max(0, now - oldest / 1_000) : 0,
   };
 }
 

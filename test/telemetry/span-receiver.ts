@@ -29,15 +29,19 @@ interface Attribute {
   key: string;
   value: Record<string, unknown>;
 }
+type SentSpan = Omit<ReceivedSpan, "service" | "failed" | "attributes" | "links" | "parentSpanId" | "events"> & {
+  parentSpanId?: string;
+  status: { code?: number; message?: string };
+  attributes: Attribute[];
+  links?: { traceId: string }[];
+  events?: unknown[];
+};
+
 interface Payload {
   resourceSpans: {
     resource: { attributes: Attribute[] };
     scopeSpans: {
-      spans: (Omit<ReceivedSpan, "service" | "failed" | "attributes" | "links"> & {
-        status: { code?: number; message?: string };
-        attributes: Attribute[];
-        links?: { traceId: string }[];
-      })[];
+      spans: SentSpan[];
     }[];
   }[];
 }

@@ -70,7 +70,7 @@ beforeAll(async () => {
   const origin = await found(server, () => /listening on (\S+)/.exec(server.stdout())?.[1]);
   const workerOrigin = await found(worker, () => /"origin":"([^"]+)","msg":"metrics are served"/.exec(worker.stderr())?.[1]);
 
-  const office_ = (url: string): object => ({
+  const grantTo = (url: string): object => ({
     type: "mcp",
     name: "office-of-the-trace",
     required: true,
@@ -83,14 +83,14 @@ beforeAll(async () => {
     task_id: { taskset: "t", task_id: "1" },
     input: `Finish.\n${scriptLine({ steps: [step(finish), step(say(`done, ${token}`))] })}`,
     model: { name: "stand-in", base_url: model.captureBaseUrl },
-    tool_grants: [office_(`${listening.origin}/mcp`)],
+    tool_grants: [grantTo(`${listening.origin}/mcp`)],
     reply_to: "results-of-run-traced",
     traceparent: `00-${TRACE}-${CALLER}-01`,
     metadata: { note: "producers-own-words" },
   };
   expect((await callApi(origin, "/v1/activations", { key: producer, body: activation })).status).toBe(202);
   const tasks = join(root, "tasks.jsonl");
-  writeFileSync(tasks, `${JSON.stringify({ id: "down", input: "Never begins.", max_attempts: 1, tool_grants: [office_(down.url)] })}\n`);
+  writeFileSync(tasks, `${JSON.stringify({ id: "down", input: "Never begins.", max_attempts: 1, tool_grants: [grantTo(down.url)] })}\n`);
   const queued = await rollcall(["enqueue", tasks, "--run-id", "run-failing", "--model", "stand-in"], { env });
   expect(queued.code, queued.stderr).toBe(0);
   const completed = await callApi(origin, "/v1/activations/act-traced/result?wait=200", { key: producer });
@@ -208,7 +208,7 @@ describe("the trace of an activation", () => {
 });
 
 describe("the metrics", () => {
-  it("of server and worker ask for a key, and pass Prometheus' own linter [C7]", () => {
+  it("of server and worker ask for a key, and pass Prometheus' own linter", () => {
     expect(metrics.denied).toEqual([401, 401, 401, 401]);
     for (const text of [metrics.server, metrics.worker]) expect(promtool(["check", "metrics"], text)).toBe("");
   });
