@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything a fresh clone needs: npm packages as locked, a Redis (or Valkey) server, the build. Safe to run again.
-# With --tests also a python3, which one of the examples is run with.
+# With --tests also a python3, which one of the examples is run with, and promtool, which reads metrics and alert rules.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,13 +22,16 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
 }
 
+# For packages that would start a server of their own; a policy file keeps them from doing so.
+apt_install_stopped() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+    as_root sh -c '[ -e /usr/sbin/policy-rc.d ] || { printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d; touch /usr/sbin/policy-rc.d.rollcall; }
+      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null; status=$?
+      if [ -e /usr/sbin/policy-rc.d.rollcall ]; then rm -f /usr/sbin/policy-rc.d /usr/sbin/policy-rc.d.rollcall; fi; exit $status' sh "$1"
+}
+
 install_redis() {
-  if command -v apt-get >/dev/null; then
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
-      # The package would start a server of its own; a policy file keeps it from doing so.
-      as_root sh -c '[ -e /usr/sbin/policy-rc.d ] || { printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d; touch /usr/sbin/policy-rc.d.rollcall; }
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server >/dev/null; status=$?
-        if [ -e /usr/sbin/policy-rc.d.rollcall ]; then rm -f /usr/sbin/policy-rc.d /usr/sbin/policy-rc.d.rollcall; fi; exit $status'
+  if command -v apt-get >/dev/null; then apt_install_stopped redis-server
   elif command -v dnf >/dev/null; then as_root dnf install -y -q valkey || as_root dnf install -y -q redis
   elif command -v apk >/dev/null; then as_root apk add -q valkey || as_root apk add -q redis
   elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed valkey
@@ -66,6 +69,21 @@ install_python() {
 if [ "${1:-}" = --tests ] && ! has_python; then
   say "no python3 with its standard library on PATH: installing it through the system's package manager"
   install_python || say "could not install it: the test of examples/orchestrator.py will fail. Install it by hand (Debian, Ubuntu: sudo apt-get install python3)"
+fi
+
+install_promtool() {
+  if command -v apt-get >/dev/null; then apt_install_stopped prometheus
+  elif command -v dnf >/dev/null; then as_root dnf install -y -q golang-github-prometheus
+  elif command -v apk >/dev/null; then as_root apk add -q prometheus
+  elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed prometheus
+  elif command -v brew >/dev/null; then brew install -q prometheus
+  else return 1
+  fi
+}
+
+if [ "${1:-}" = --tests ] && ! command -v promtool >/dev/null; then
+  say "no promtool on PATH: installing it through the system's package manager (22 MB)"
+  install_promtool || say "could not install it: the tests of metrics and alert rules will fail. Install it by hand (Debian, Ubuntu: sudo apt-get install prometheus)"
 fi
 
 if [ ! -f dist/src/cli/main.js ] || [ -n "$(find src workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then

@@ -30,6 +30,8 @@ export interface AttemptContext {
   progress: (entry: Omit<ProgressEntry, "attempt">) => void;
   /** The model answered for the first time. */
   answered: () => void;
+  /** W3C, for the servers that it talks to; undefined: nobody traces. */
+  traceparent: string | undefined;
 }
 
 /**
@@ -49,6 +51,7 @@ export async function beginAttempt(
   const { attempt, charged } = await ledger.takeAttempt(by);
   const standing = await ports.store.readCommit(activation.activation_id);
   if (standing !== null && standing.generation >= generation) return { ended: standing };
+  ports.telemetry.begun();
   const started_at = new Date();
   const episode = { rollout_id: activation.episode_id.rollout_id, attempt };
   const modelKey = modelKeyOf(activation, ports);
@@ -70,6 +73,7 @@ export async function beginAttempt(
       evidence: { store: ports.store, activation_id: activation.activation_id, attempt, secrets },
       progress: (entry) => ledger.progress({ ...entry, attempt }),
       answered: () => ledger.answered(),
+      traceparent: ports.telemetry.traceparent(),
     },
     forgetSecrets: ports.liveSecrets.add(secrets),
   };

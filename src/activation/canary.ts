@@ -33,11 +33,14 @@ const CHUNK = 262_144;
 
 export function newCanary(
   { secrets, activation, attempt }: Pick<AttemptContext, "secrets" | "attempt"> & { activation: Pick<SessionActivation, "activation_id"> },
-  { store, log }: Pick<RunPorts, "store" | "log">,
+  { store, log, telemetry }: Pick<RunPorts, "store" | "log" | "telemetry">,
 ): Canary {
   const set = searchable(secrets);
   const { activation_id } = activation;
-  const tell = (where: readonly string[]): void => log.error({ activation_id, attempt, where }, CANARY_MESSAGE);
+  const tell = (where: readonly string[]): void => {
+    telemetry.canaryHits(where.length);
+    log.error({ activation_id, attempt, where }, CANARY_MESSAGE);
+  };
 
   async function checked(artifact: Artifact): Promise<{ artifact: Artifact; why: string | null }> {
     try {

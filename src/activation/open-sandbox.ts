@@ -28,17 +28,17 @@ export interface SessionPlan {
 
 /** Grants that are to be served, settings and input to a plan. Pure. Throws StageFailure "config_invalid". */
 export function planSession(
-  { activation, capture_key }: AttemptContext,
+  { activation, capture_key, traceparent }: AttemptContext,
   grants: readonly ToolGrant[],
   codex: CodexBinary,
   systemPrompt: string | undefined,
 ): SessionPlan {
   const { mcp_startup_timeout_seconds: startupSeconds, mcp_tool_timeout_seconds: toolSeconds } = activation.codex;
   try {
-    const { servers, gaps } = planServers(grants, { startupSeconds, toolSeconds }, codex.version);
+    const { servers, gaps } = planServers(grants, { startupSeconds, toolSeconds, traceparent }, codex.version);
     return {
       prompt: promptOf(activation.input),
-      config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers })),
+      config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers, traceparent })),
       gaps,
     };
   } catch (error) {

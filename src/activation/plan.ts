@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PACKAGED_CODEX_VERSION } from "../codex/binary.ts";
-import type { McpServerEntry, McpTimeouts } from "../codex/mcp-servers.ts";
+import type { McpServerEntry, McpShared } from "../codex/mcp-servers.ts";
 import { mcpServerEntry } from "../codex/mcp-servers.ts";
 import { isUsableServerName, type ToolGrant } from "../contract/grant.ts";
 import type { ObservationGap } from "../contract/observation.ts";
@@ -20,16 +20,12 @@ export interface ServerPlan {
  * Grants to servers: optional grants that Codex cannot use are left out and recorded. Pure. Throws RollcallError
  * "config_invalid" for a required one: admission refuses those, and the model must never run without it.
  */
-export function planServers(
-  grants: readonly ToolGrant[],
-  timeouts: McpTimeouts,
-  codexVersion: string = PACKAGED_CODEX_VERSION,
-): ServerPlan {
+export function planServers(grants: readonly ToolGrant[], shared: McpShared, codexVersion: string = PACKAGED_CODEX_VERSION): ServerPlan {
   const plan: ServerPlan = { servers: {}, gaps: [] };
   for (const grant of grants) {
     const usable = grant.type === "mcp" && isUsableServerName(grant.name);
     if (usable) {
-      plan.servers[grant.name] = mcpServerEntry(grant, timeouts);
+      plan.servers[grant.name] = mcpServerEntry(grant, shared);
     } else if (grant.required) {
       throw new RollcallError("config_invalid", `The required grant ${JSON.stringify(grant.name)} is not one that Codex can use.`);
     } else {

@@ -11,6 +11,7 @@ import { preflight } from "./preflight.ts";
 import { newReport } from "./report.ts";
 import { runCodex } from "./run-codex.ts";
 import { settle } from "./settle.ts";
+import type { AttemptTelemetry } from "./telemetry.ts";
 
 /** What a worker brings to every activation it runs. */
 export interface RunPorts {
@@ -29,6 +30,7 @@ export interface RunPorts {
   abandoned: Set<Pick<Sandbox, "id" | "destroy">>;
   /** So that no log line of this process shows a secret of a running activation. */
   liveSecrets: LiveSecrets;
+  telemetry: AttemptTelemetry;
   log: Logger;
 }
 
@@ -40,31 +42,36 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
   const begun = await beginAttempt(claim, ports);
   if (begun.ended !== null) return { kind: "ended", result: begun.ended };
   const { context, forgetSecrets } = begun;
+  const { telemetry } = ports;
+  const { stage } = telemetry;
   const report = newReport(context, ports);
   try {
     context.progress({ stage: "starting" });
     requireModelKey(context, ports);
     const codex = await codexFor(context, ports);
-    const sandbox = await openSandbox(context, codex, ports, claim.signal);
+    const sandbox = await stage("sandbox", () => openSandbox(context, codex, ports, claim.signal));
     report.opened(sandbox);
-    await placeFiles(context, sandbox, ports, claim.signal);
+    await stage("place", () => placeFiles(context, sandbox, ports, claim.signal));
     const command = launchCommand(context, sandbox, codex);
-    const granted = await preflight(context, sandbox, { version: codex.version, command }, claim.signal);
+    const granted = await stage("preflight", () => preflight(context, sandbox, { version: codex.version, command }, claim.signal));
     report.checked(granted);
-    const plan = planSession(context, granted.grants, codex, ports.systemPrompt);
+    const plan = await stage("plan", () => planSession(context, granted.grants, codex, ports.systemPrompt));
     report.planned(plan);
-    report.kept(await writeConfig(context, sandbox, plan, { ports, stop: claim.signal }));
+    report.kept(await stage("configure", () => writeConfig(context, sandbox, plan, { ports, stop: claim.signal })));
     const launch = { command, prompt: plan.prompt, beginWithinMs: ports.createSeconds * 1_000, signal: claim.signal };
-    const end = await runCodex(context, sandbox, launch);
-    await report.ended(end);
+    const end = await stage("codex", () => runCodex(context, sandbox, launch));
+    await stage("classify", () => report.ended(end));
     context.progress({ stage: "collecting", counts: end.session.counts() });
-    await report.collect();
+    await stage("collect", () => report.collect());
   } catch (error) {
     report.broken(error, claim.signal);
   }
   try {
-    await report.destroySandbox();
-    return await settle(claim, context, report.finish(), ports);
+    await stage("destroy", () => report.destroySandbox());
+    const left = report.finish();
+    const end = await stage("commit", () => settle(claim, context, left, ports));
+    telemetry.ended(left, end, context.secrets.replacements);
+    return end;
   } catch (error) {
     throw redactError(context.secrets, error); // whoever logs it knows the secrets no more
   } finally {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
-import type { Context } from "hono";
+import { answerThrown, answerUnknownRoute } from "./answer-problem.ts";
 import { authenticate } from "./authenticate.ts";
 import { messageComponents } from "./components.ts";
-import { hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
+import { hostCheck, rateLimit, requestLog } from "./guards.ts";
+import { measure, traced } from "./measure.ts";
 import { newRoutes, type Api } from "./new-routes.ts";
 import { pageRoutes } from "./pages.ts";
 import type { ApiPorts } from "./ports.ts";
-import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
+import { ApiProblem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { activationRoutes } from "./routes/activations.ts";
 import { breakerRoutes } from "./routes/breaker.ts";
@@ -16,6 +17,7 @@ import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { manyRoutes } from "./routes/many.ts";
+import { metricsRoutes } from "./routes/metrics.ts";
 import { sealRoutes } from "./routes/seal.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
@@ -27,6 +29,7 @@ import { waitingRoom } from "./waiting-room.ts";
 export function createApi(ports: ApiPorts): Api {
   const api = newRoutes();
   api.use(requestLog(ports.log));
+  if (ports.metrics !== undefined) api.use(measure(ports.metrics.answered));
   api.use(
     secureHeaders({
       contentSecurityPolicy: {
@@ -54,8 +57,11 @@ export function createApi(ports: ApiPorts): Api {
     docsRoutes(() => document(api, ports)),
   );
 
+  if (ports.metrics !== undefined) api.route("/", metricsRoutes({ ...ports, ...ports.metrics }));
+
   const v1 = newRoutes();
   v1.use(authenticate(ports));
+  v1.use(traced(ports.queues.tracing)); // not for everybody: who calls may say that a trace is kept
   v1.use(rateLimit(ports.limits.requests_per_second));
   v1.route("/", fileRoutes(ports)); // before the limit of all others
   v1.use(
@@ -81,23 +87,9 @@ export function createApi(ports: ApiPorts): Api {
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });
   for (const [name, schema] of Object.entries(messageComponents())) api.openAPIRegistry.registerComponent("schemas", name, schema);
-  api.notFound((context) =>
-    answer(context, new ApiProblem(404, "route_unknown", `nothing is at ${context.req.method} ${context.req.path}`)),
-  );
-  api.onError((thrown, context) => {
-    const problem = problemOf(thrown);
-    if (problem !== null) {
-      if (problem.status >= 500) log(context).warn({ err: problem.cause ?? problem, code: problem.code }, "a request could not be served");
-      return answer(context, problem);
-    }
-    log(context).error({ err: thrown }, "a request met a fault of ours");
-    return answer(context, new ApiProblem(500, "internal", "a fault of ours; the log of the server has more under this request id"));
-  });
+  api.notFound(answerUnknownRoute);
+  api.onError((thrown, context) => answerThrown(thrown, context, ports.log));
   return api;
-
-  function log(context: Context<ApiEnv>) {
-    return context.var.log ?? ports.log;
-  }
 }
 
 /** OpenAPI 3.1, from the same schemas that check requests. */
@@ -107,17 +99,4 @@ function document(api: Api, { version }: Pick<ApiPorts, "version">) {
     info: { title: "Rollcall", version, description: "Session activations in, results out.", license: { name: "Apache-2.0" } },
     security: [{ key: [] }],
   });
-}
-
-function answer(context: Context<ApiEnv>, { status, code, message, errors, headers }: ApiProblem): Response {
-  const body: Problem = {
-    type: `urn:rollcall:problem:${code}`,
-    title: code.replaceAll("_", " "),
-    status,
-    code,
-    detail: message,
-    ...(context.var.request_id === undefined ? {} : { request_id: context.var.request_id }),
-    ...(errors === undefined ? {} : { errors }),
-  };
-  return context.body(JSON.stringify(body), status, { ...headers, "content-type": PROBLEM_TYPE });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
-import type { Caller } from "./api-keys.ts";
+import type { ApiKeys, Caller } from "./api-keys.ts";
 import type { ApiEnv } from "./guards.ts";
 import { ApiProblem } from "./problem.ts";
 import { isSameOrigin } from "./same-origin.ts";
@@ -17,7 +17,17 @@ export function authenticate(ports: SignInPorts) {
   });
 }
 
-/** The same for pages: a browser that asks for one itself is sent to sign in first. No cache keeps what does not say otherwise. */
+/** Who calls, by a key alone: for what only programs ask for, also where nobody can sign in. 401 otherwise. */
+export function authenticateByKey(apiKeys: ApiKeys) {
+  return createMiddleware<ApiEnv>(async (context, next) => {
+    const caller = await callerByKey(context.req.header("authorization") ?? "", apiKeys);
+    if (caller === null) throw nobody();
+    context.set("caller", caller);
+    await next();
+  });
+}
+
+/** As `authenticate`, for pages: a browser that asks for one itself is sent to sign in first. No cache keeps what does not say otherwise. */
 export function signedIn(ports: SignInPorts) {
   return createMiddleware<ApiEnv>(async (context, next) => {
     const caller = await callerOf(context, ports);
@@ -43,13 +53,15 @@ export function requireSameOrigin(context: Context): void {
 /** With a cookie alone, what is no mere look must come from a page of ours: 403. */
 async function callerOf(context: Context<ApiEnv>, ports: SignInPorts): Promise<Caller | null> {
   const authorization = context.req.header("authorization");
-  if (authorization !== undefined) {
-    const [scheme, key] = authorization.split(" ");
-    return scheme?.toLowerCase() === "bearer" && key ? ports.apiKeys.find(key) : null;
-  }
+  if (authorization !== undefined) return callerByKey(authorization, ports.apiKeys);
   const caller = await signedInCaller(context, ports);
   if (caller !== null && !isLook(context)) requireSameOrigin(context);
   return caller;
+}
+
+async function callerByKey(authorization: string, apiKeys: ApiKeys): Promise<Caller | null> {
+  const [scheme, key] = authorization.split(" ");
+  return scheme?.toLowerCase() === "bearer" && key ? apiKeys.find(key) : null;
 }
 
 function wantsPage(context: Context): boolean {

@@ -5,6 +5,8 @@ import type { ArtifactStore } from "../artifacts/types.ts";
 import type { AdmissionPolicy } from "../contract/refusals.ts";
 import type { Queues } from "../queue/queues.ts";
 import type { StreamWatch } from "../queue/stream-watch.ts";
+import type { Exposition } from "../telemetry/exposition.ts";
+import type { AnsweredRequest } from "../telemetry/http-metrics.ts";
 import type { ApiKeys } from "./api-keys.ts";
 
 /** What the API works with. It keeps no state of its own: any number of them may serve one Redis. */
@@ -23,6 +25,8 @@ export interface ApiPorts {
   /** Names under which it may be called; "*" = any. */
   hosts: readonly string[];
   version: string;
+  /** Absent: nothing is measured, and there is no /metrics. */
+  metrics?: { exposition: Exposition; answered: (request: AnsweredRequest) => void };
   log: Logger;
   /** Aborted when the server stops: whoever waits is answered. */
   stopping: AbortSignal;

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import { serveHttp, type HttpServer } from "../api/server.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import { hostAndPort } from "../config/address.ts";
 import { admissionPolicy } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { createAgentServer } from "../gym/app.ts";
@@ -16,7 +17,6 @@ export async function startAgentServer(
 ): Promise<HttpServer | null> {
   const { address, ...rest } = settings.agent_server;
   if (address === undefined) return null;
-  const [, host = "", port = ""] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
   const { max_waiting } = settings.api;
   const app = createAgentServer({
     ...parts,
@@ -29,7 +29,7 @@ export async function startAgentServer(
   const { redis } = parts.queues;
   const ready = new Promise<void>((resolve) => (redis.status === "ready" ? resolve() : redis.once("ready", () => resolve())));
   await Promise.race([ready, aborted(parts.stopping)]);
-  const server = await serveHttp(app.fetch, { host, port: Number(port) });
+  const server = await serveHttp(app.fetch, hostAndPort(address));
   parts.log.warn({ origin: server.origin }, "the agent server asks for no key: whoever reaches this address can run sessions");
   return server;
 }

@@ -12,7 +12,7 @@ import { startSentinel } from "../queue/sentinel.ts";
 import { LiveSecrets } from "../redact/index.ts";
 import { OUTPUT_FILES, readManifest, type Manifest } from "../rollout/output-dir.ts";
 import { reachRedis } from "./reach-redis.ts";
-import { openQueuesOf } from "./station.ts";
+import { openQueuesOf, tracingOf } from "./station.ts";
 
 /** What a command needs that looks at the queue, or changes what is in it, and runs nothing. */
 export interface Desk {
@@ -56,12 +56,14 @@ export async function openDesk(options: { settings: Settings; env: Environment; 
     for (const step of undo.splice(0).reverse()) await step();
   };
   try {
+    const tracing = await tracingOf(env, "rollcall-cli", log);
+    undo.push(() => tracing.close());
     const place = { settings, env, outDir: out, ...(run === null ? {} : { runId: run.run_id }) };
     const redis = await reachRedis(place, log, (error) => log.error({ err: error }, "the embedded Redis is gone"));
     undo.push(redis.close);
     const artifacts = settings.artifacts ?? (out === null ? null : join(out, OUTPUT_FILES.artifacts));
     const store = artifacts === null ? null : await openArtifactStore(artifacts, settings.s3);
-    const queues = openQueuesOf(redis.target, settings, log);
+    const queues = openQueuesOf(redis.target, settings, log, { tracing });
     undo.push(() => queues.close());
     if (records && store !== null) {
       const sentinel = await startSentinel({ queues, store, log });

@@ -7,7 +7,9 @@ import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
 import { watchRoom } from "../host/watch-room.ts";
 import { startActivationWorker } from "../queue/activation-worker.ts";
 import type { LocalWorkers } from "../rollout/queue-fleet.ts";
-import { startReaper } from "../sandbox/reaper.ts";
+import { startReaper, type Removed } from "../sandbox/reaper.ts";
+import type { WorkerMetrics, WorkerMetricsFacts } from "../telemetry/worker-metrics.ts";
+import { attemptTelemetry, tracedRun } from "../telemetry/worker-telemetry.ts";
 import type { Machine } from "./machine.ts";
 import { sandboxStateDir, sharedSandboxRoot } from "./provider.ts";
 import type { Station } from "./station.ts";
@@ -16,18 +18,28 @@ import { rollcallVersion } from "./version.ts";
 /** An orderly stop waits for sandboxes to be collected from and destroyed; the bound is for what hangs. */
 const NOW_GRACE_MS = 1_000;
 
+interface LocalWorkerOptions {
+  settings: Settings;
+  concurrency: number;
+  /** Makes what counts; default nobody does. */
+  metricsFor?: (facts: WorkerMetricsFacts) => WorkerMetrics | null;
+}
+
 /** Starts to take activations in this process; whoever started it stops it before the station closes. */
 export async function startLocalWorker(
   station: Station,
   machine: Machine,
-  { settings, concurrency }: { settings: Settings; concurrency: number },
+  { settings, concurrency, metricsFor = () => null }: LocalWorkerOptions,
 ): Promise<LocalWorkers> {
-  const { queues, keys, store, log, liveSecrets } = station;
+  const { queues, keys, store, log, liveSecrets, tracing } = station;
+  let running = (): number => 0;
+  const metrics = metricsFor({ concurrency, floors: settings.floors, running: () => running() });
+  const onRemoved = (what: Removed): void => metrics?.removed(what);
   if (settings.sandbox.provider === "host") {
     log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
   }
   const abandoned: RunPorts["abandoned"] = new Set();
-  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), abandoned, log });
+  const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), abandoned, log, onRemoved });
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };
   const ports = {
     store,
@@ -41,6 +53,7 @@ export async function startLocalWorker(
     worker,
     abandoned,
     liveSecrets,
+    telemetry: attemptTelemetry(tracing, metrics),
     log,
   };
   const started = await startActivationWorker({
@@ -48,7 +61,8 @@ export async function startLocalWorker(
     keys,
     concurrency,
     store,
-    run: (claim) => runActivation(claim, ports),
+    run: tracedRun(tracing, (claim) => runActivation(claim, ports)),
+    onLockLost: (how) => metrics?.lockLost(how),
     facts: {
       worker_id: worker.id,
       host: worker.host,
@@ -63,6 +77,7 @@ export async function startLocalWorker(
     },
     log,
   });
+  running = () => started.running();
   const room = await watchRoom({
     paths: [settings.state_dir, tmpdir(), ...(store.directory === null ? [] : [store.directory])],
     floors: settings.floors,
@@ -71,6 +86,7 @@ export async function startLocalWorker(
       else log.warn({ reason }, "too little room for another session: takes none until there is more (settings: floors)");
       started.holdBack(reason);
     },
+    onLook: (left, heldBack) => metrics?.room(left, heldBack),
     onError: queues.onError,
   });
   const graceMs = (settings.codex.session_close_timeout_seconds + 30) * 1_000;

@@ -29,6 +29,7 @@ export async function openFleet(options: {
     runId,
     artifacts: out.file("artifacts"),
     level: settings.log_level ?? "warn",
+    service: "rollcall-run",
     destination: linesTo(options.terminal),
   });
   try {

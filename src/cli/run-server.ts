@@ -12,6 +12,7 @@ import { aborted } from "../rollout/waiting.ts";
 import { startAgentServer } from "./agent-server.ts";
 import { apiKeysOf, requireChosenKey } from "./api-keys-of.ts";
 import { stopSignals } from "./signals.ts";
+import { serverMetrics } from "./server-metrics.ts";
 import { openQueuesOf, openServingStation } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 import { startWorkerProcesses } from "./worker-processes.ts";
@@ -31,10 +32,10 @@ export async function runServer(options: {
   const { settings, env, outDir } = options;
   requireChosenKey(settings, env);
   if (outDir !== null) await mkdir(outDir, { recursive: true });
-  const station = await openServingStation({ settings, env, outDir });
+  const station = await openServingStation({ settings, env, outDir, service: "rollcall-server" });
   const { log, store, keys } = station;
   const stop = stopSignals();
-  const queues = openQueuesOf(station.queues.target, settings, log, "fail_fast");
+  const queues = openQueuesOf(station.queues.target, settings, log, { role: "fail_fast", tracing: station.tracing });
   const watch = watchStreams(queues);
   const stopWatchingUnread = watchUnread(station.queues, { log, keepMs: settings.retention.unread_results_days * 86_400_000 });
   try {
@@ -51,6 +52,7 @@ export async function runServer(options: {
       limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },
       hosts: [...hosts, host],
       version: rollcallVersion(),
+      metrics: serverMetrics(queues, settings),
       log,
       stopping: stop.signal,
     });

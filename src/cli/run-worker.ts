@@ -2,7 +2,7 @@
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { aborted } from "../rollout/waiting.ts";
-import { startLocalWorker } from "./local-worker.ts";
+import { startMeteredWorker } from "./metered-worker.ts";
 import { prepareMachine } from "./machine.ts";
 import { stopSignals } from "./signals.ts";
 import { openServingStation } from "./station.ts";
@@ -10,10 +10,10 @@ import { openServingStation } from "./station.ts";
 /** Takes activations until SIGTERM or SIGINT, or until its embedded Redis is gone for good. Throws RollcallError. */
 export async function runWorker({ settings, env, outDir }: { settings: Settings; env: Environment; outDir: string | null }): Promise<void> {
   const machine = await prepareMachine(settings, env);
-  const station = await openServingStation({ settings, env, outDir });
+  const station = await openServingStation({ settings, env, outDir, service: "rollcall-worker" });
   const stop = stopSignals();
   try {
-    const worker = await startLocalWorker(station, machine, { settings, concurrency: settings.concurrency });
+    const worker = await startMeteredWorker(station, machine, { settings, env });
     station.log.info({ concurrency: settings.concurrency, codex: machine.codex.version }, "worker started");
     try {
       await Promise.race([aborted(stop.signal), station.lost]);
@@ -21,6 +21,7 @@ export async function runWorker({ settings, env, outDir }: { settings: Settings;
       const { drain_seconds, drain_then } = settings;
       station.log.info({ drain_seconds, drain_then }, "worker stops: takes nothing new");
       await Promise.race([worker.stop({ now: false, drains: true }), aborted(stop.now).then(() => worker.stop({ now: true }))]);
+      await worker.closeMetrics();
     }
   } finally {
     stop.dispose();

@@ -4,16 +4,20 @@ import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { deferred } from "../rollout/waiting.ts";
 import { createLogger } from "../logging.ts";
+import { startTracing } from "../telemetry/start-tracing.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
 import { openQueues, type Queues } from "../queue/queues.ts";
 import { startSentinel } from "../queue/sentinel.ts";
 import { LiveSecrets } from "../redact/index.ts";
 import type { RedisTarget } from "../redis/connect.ts";
 import { reachRedis, requireSecretKey, type RedisOptions } from "./reach-redis.ts";
+import { rollcallVersion } from "./version.ts";
 
 /** What every process that takes part has: the queue, its keys, the store, a log, and a sentinel that is at work. */
 export interface Station {
@@ -22,6 +26,7 @@ export interface Station {
   store: ArtifactStore;
   log: Logger;
   liveSecrets: LiveSecrets;
+  tracing: Tracing;
   /** Rejects when the embedded Redis is gone for good. */
   lost: Promise<never>;
   /** After all workers. */
@@ -35,6 +40,8 @@ export interface StationOptions extends RedisOptions {
   /** Where results are kept, unless the settings name a place. */
   artifacts: string | null;
   level: string;
+  /** The kind of process, as traces name it. */
+  service: string;
   destination: NodeJS.WritableStream;
 }
 
@@ -56,15 +63,17 @@ export async function openStation(options: StationOptions): Promise<Station> {
     const liveSecrets = new LiveSecrets();
     const log = createLogger({ level: options.level, secrets: liveSecrets, destination: options.destination });
     const lost = deferred<never>();
+    const tracing = await tracingOf(options.env, options.service, log);
+    undo.push(() => tracing.close());
     requireSecretKey(settings);
     const redis = await reachRedis(options, log, lost.reject);
     undo.push(redis.close);
     const store = await openArtifactStore(artifacts, settings.s3);
-    const queues = openQueuesOf(redis.target, settings, log);
+    const queues = openQueuesOf(redis.target, settings, log, { tracing });
     undo.push(() => queues.close());
     const sentinel = await startSentinel({ queues, store, log });
     undo.push(() => sentinel.close({ graceMs: SENTINEL_GRACE_MS }));
-    return { queues, keys: redis.keys!, store, log, liveSecrets, lost: lost.promise, close };
+    return { queues, keys: redis.keys!, store, log, liveSecrets, tracing, lost: lost.promise, close };
   } catch (error) {
     await close();
     throw error;
@@ -72,15 +81,31 @@ export async function openStation(options: StationOptions): Promise<Station> {
 }
 
 /** The station of a process that works or serves until it is stopped; its log goes to stderr. */
-export function openServingStation({ settings, env, outDir }: Pick<StationOptions, "settings" | "env" | "outDir">): Promise<Station> {
+export function openServingStation({
+  settings,
+  env,
+  outDir,
+  service,
+}: Pick<StationOptions, "settings" | "env" | "outDir" | "service">): Promise<Station> {
   const artifacts = outDir === null ? null : join(outDir, OUTPUT_FILES.artifacts);
-  return openStation({ settings, env, outDir, artifacts, level: settings.log_level ?? "info", destination: process.stderr });
+  return openStation({ settings, env, outDir, service, artifacts, level: settings.log_level ?? "info", destination: process.stderr });
+}
+
+/** Traces of this process, where OpenTelemetry's variables ask for them. The caller closes it last. Throws RollcallError. */
+export function tracingOf(env: Environment, service: string, log: Logger): Promise<Tracing> {
+  const onProblem = (reason: string): void => log.warn({ reason }, "traces could not be sent");
+  return startTracing(env, { service, version: rollcallVersion(), onProblem });
 }
 
 /** The queues as the settings want them. The caller closes them. */
-export function openQueuesOf(target: RedisTarget, settings: Settings, log: Logger, role: "command" | "fail_fast" = "command"): Queues {
+export function openQueuesOf(
+  target: RedisTarget,
+  settings: Settings,
+  log: Logger,
+  options: { tracing: Tracing; role?: "command" | "fail_fast" },
+): Queues {
   return openQueues(target, {
-    role,
+    ...options,
     onError: (error) => log.warn({ err: error }, "a connection to Redis failed"),
     settings: {
       lock_duration_ms: settings.queue.lock_duration_ms,

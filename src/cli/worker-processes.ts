@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import { portsFurther } from "../config/address.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 
@@ -22,7 +23,7 @@ export function startWorkerProcesses(options: {
   outDir: string | null;
   configFile: string | null;
   /** With what was given as flags; they read all else themselves. */
-  settings: Pick<Settings, "concurrency" | "sandbox">;
+  settings: Pick<Settings, "concurrency" | "sandbox" | "metrics">;
   env: Environment;
   log: Logger;
 }): WorkerProcesses {
@@ -33,10 +34,15 @@ export function startWorkerProcesses(options: {
   const living = new Set<ChildProcess>();
   let stopping = false;
 
-  function start(afterMs: number): void {
+  function start(index: number, afterMs: number): void {
     const child = spawn(process.execPath, [MAIN, "worker", ...flags], {
       stdio: ["ignore", "ignore", "inherit"],
-      env: { ...env, ROLLCALL_API_KEY: undefined },
+      env: {
+        ...env,
+        ROLLCALL_API_KEY: undefined,
+        // One after the other, so that whoever scrapes them knows where.
+        ROLLCALL_METRICS: settings.metrics.address === undefined ? undefined : portsFurther(settings.metrics.address, index),
+      },
     });
     const since = performance.now();
     living.add(child);
@@ -46,10 +52,10 @@ export function startWorkerProcesses(options: {
       if (stopping) return;
       const pause = performance.now() - since > MOST_MS ? AGAIN_MS : Math.min(MOST_MS, afterMs * 2);
       log.error({ pid: child.pid, code, signal, pause_ms: pause }, "a worker process ended by itself; it is started again");
-      setTimeout(() => stopping || start(pause), pause).unref();
+      setTimeout(() => stopping || start(index, pause), pause).unref();
     });
   }
-  for (let index = 0; index < count; index++) start(AGAIN_MS);
+  for (let index = 0; index < count; index++) start(index, AGAIN_MS);
 
   return {
     async stop({ now }) {

@@ -29,6 +29,8 @@ export interface CodexConfigInput {
   workdir: string;
   /** Of the worker's configuration; comes before the activation's own instructions. */
   systemPrompt?: string | undefined;
+  /** W3C, sent along with every call of the model; absent: nobody traces. */
+  traceparent?: string | undefined;
   servers: Readonly<Record<string, McpServerEntry>>;
 }
 
@@ -60,6 +62,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
         base_url: modelBaseUrl(model, input.captureKey),
         env_key: "OPENAI_API_KEY",
         wire_api: "responses",
+        ...(input.traceparent === undefined ? {} : { http_headers: { traceparent: input.traceparent } }),
         stream_idle_timeout_ms: Math.ceil(codex.timeout_seconds * 1000), // Codex takes integers only
       },
     },

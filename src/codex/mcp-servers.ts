@@ -11,25 +11,30 @@ export type McpServerEntry = (
   tool_timeout_sec?: number;
 };
 
-/** In seconds; undefined = Codex's own default (startup 30, tool 300 in 0.144.4). */
-export interface McpTimeouts {
+/** What all entries of a session share. */
+export interface McpShared {
+  /** Undefined = Codex's own default (startup 30, tool 300 in 0.144.4). */
   startupSeconds: number | undefined;
   toolSeconds: number | undefined;
+  /** W3C, sent along to servers over HTTP, unless the grant has such a header itself; absent: nobody traces. */
+  traceparent?: string | undefined;
 }
 
 /** The one builder of these entries. Pure; keys that would say nothing are left out. */
-export function mcpServerEntry(grant: McpGrant, timeouts: McpTimeouts): McpServerEntry {
+export function mcpServerEntry(grant: McpGrant, { startupSeconds, toolSeconds, traceparent }: McpShared): McpServerEntry {
   return {
-    ...connectionKeys(grant.connection),
+    ...connectionKeys(grant.connection, traceparent),
     ...(grant.required ? { required: true } : {}),
-    ...(timeouts.startupSeconds === undefined ? {} : { startup_timeout_sec: timeouts.startupSeconds }),
-    ...(timeouts.toolSeconds === undefined ? {} : { tool_timeout_sec: timeouts.toolSeconds }),
+    ...(startupSeconds === undefined ? {} : { startup_timeout_sec: startupSeconds }),
+    ...(toolSeconds === undefined ? {} : { tool_timeout_sec: toolSeconds }),
   };
 }
 
-function connectionKeys(connection: McpGrant["connection"]): McpServerEntry {
+function connectionKeys(connection: McpGrant["connection"], traceparent: string | undefined): McpServerEntry {
   if (connection.transport === "streamable_http") {
-    const { url, headers } = connection;
+    const { url } = connection;
+    const hasOwn = Object.keys(connection.headers).some((name) => name.toLowerCase() === "traceparent");
+    const headers = traceparent === undefined || hasOwn ? connection.headers : { ...connection.headers, traceparent };
     return { url, ...(Object.keys(headers).length === 0 ? {} : { http_headers: { ...headers } }) };
   }
   const { command, args, env, cwd } = connection;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { BREAKER_MODES } from "../queue/breaker-mode.ts";
+import { addressSchema } from "./address.ts";
 import { setting } from "./setting.ts";
 
 /** The tables of rollcall.toml; what stands outside of them is in settings.ts. */
@@ -209,18 +210,12 @@ export const apiSettings = z.strictObject({
 });
 
 export const agentServerSettings = z.strictObject({
-  address: setting(
-    z
-      .string()
-      .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:]+):\d{1,5}$/, "expected HOST:PORT, e.g. 127.0.0.1:8090")
-      .optional(),
-    {
-      description:
-        "Where `serve` also serves the agent-session protocol of NeMo Gym (docs/agent-server.md), as HOST:PORT. It asks for no key: whoever reaches it can run sessions.",
-      env: "ROLLCALL_AGENT_SERVER",
-      defaultText: "off",
-    },
-  ),
+  address: setting(addressSchema.optional(), {
+    description:
+      "Where `serve` also serves the agent-session protocol of NeMo Gym (docs/agent-server.md), as HOST:PORT. It asks for no key: whoever reaches it can run sessions.",
+    env: "ROLLCALL_AGENT_SERVER",
+    defaultText: "off",
+  }),
   session_hours: setting(z.number().positive().max(8_760).default(168), {
     description: "How long a session is kept in Redis after its last change, in hours. Must exceed its wait for a worker and its run.",
   }),
@@ -232,6 +227,18 @@ export const agentServerSettings = z.strictObject({
       "How a failure within the turn is answered: `metadata`: 200 with status `failed` and `metadata.ng_agent_outcome`, as newer environment servers read it; `502` for older ones.",
   }),
   max_body_mb: setting(z.number().positive().max(8).default(8), { description: "Largest request, in MB." }),
+});
+
+export const metricsSettings = z.strictObject({
+  address: setting(addressSchema.optional(), {
+    description:
+      "Where a worker serves its `/metrics`, as HOST:PORT (docs/metrics.md); of `serve --workers N` each next one takes the next port. It asks for a key. `serve` itself has `/metrics` beside its API in any case.",
+    env: "ROLLCALL_METRICS",
+    defaultText: "off",
+  }),
+  result_queues: setting(z.array(z.string().min(1)).max(100).default(["results"]), {
+    description: "Results queues that metrics tell apart by name; producers may name any number of others, which are added up.",
+  }),
 });
 
 export const retentionSettings = z.strictObject({

@@ -17,6 +17,7 @@ import {
   s3Settings,
   queueSettings,
   floorsSettings,
+  metricsSettings,
   retentionSettings,
 } from "./setting-tables.ts";
 
@@ -112,6 +113,7 @@ export const settingsSchema = z
     breaker: breakerSettings.prefault({}),
     s3: s3Settings.prefault({}),
     floors: floorsSettings.prefault({}),
+    metrics: metricsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
     api: apiSettings.prefault({}),
     agent_server: agentServerSettings.prefault({}),

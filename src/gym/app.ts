@@ -2,6 +2,7 @@
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { requestLog, type ApiEnv } from "../api/guards.ts";
+import { traced } from "../api/measure.ts";
 import { problemOf } from "../api/problem.ts";
 import { waitingRoom } from "../api/waiting-room.ts";
 import { activateSession } from "./activate.ts";
@@ -39,6 +40,7 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
     }),
   );
 
+  app.use(traced(ports.queues.tracing));
   app.get("/v1/agent_sessions/capabilities", (context) => context.json(CAPABILITIES));
   app.post("/v1/agent_sessions", async (context) => {
     const id = await seedSession(ports, sessions, await jsonOf(context), await readSessionCookie(context, keys));

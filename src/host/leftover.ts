@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+export const LEFTOVER_KINDS = [
+  "sandbox",
+  "sandbox_directory",
+  "uid_lock",
+  "runtime_build",
+  "temporary_file",
+  "embedded_redis",
+  "redis_state",
+  "upload",
+] as const;
+
 /** Something that a killed process left on this host, or in the artifact store. */
 export interface Leftover {
-  kind: "sandbox" | "sandbox_directory" | "uid_lock" | "runtime_build" | "temporary_file" | "embedded_redis" | "redis_state" | "upload";
+  kind: (typeof LEFTOVER_KINDS)[number];
   /** A path, or what a person would call it. */
   what: string;
   /** Why nobody needs it. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readRoom, shortage, type Floors } from "./room.ts";
+import { readRoom, shortage, type Floors, type Room } from "./room.ts";
 
 const INTERVAL_MS = 5_000;
 
@@ -16,16 +16,20 @@ export async function watchRoom(options: {
   paths: readonly string[];
   floors: Floors;
   onChange: (reason: string | null) => void;
+  /** Hears of each look. */
+  onLook?: (room: Room, heldBack: boolean) => void;
   onError: (error: Error) => void;
   intervalMs?: number;
 }): Promise<RoomWatch> {
-  const { paths, floors, onChange, onError, intervalMs = INTERVAL_MS } = options;
+  const { paths, floors, onChange, onLook, onError, intervalMs = INTERVAL_MS } = options;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   let held: string | null = null;
   async function look(): Promise<void> {
-    const reason = shortage(await readRoom(paths), floors, held !== null);
+    const room = await readRoom(paths);
+    const reason = shortage(room, floors, held !== null);
     if (stopped) return;
+    onLook?.(room, reason !== null);
     // Told once, not with every megabyte that comes or goes.
     if ((reason === null) !== (held === null)) onChange(reason);
     held = reason;

@@ -22,12 +22,17 @@ import { withoutAnother } from "./single-attempt.ts";
 import { startRunning, type Running, type Slot } from "./running.ts";
 import { requireSameStore, type WorkerFacts } from "./worker-lease.ts";
 
+/** Redis had given it up when it was to be renewed, or cannot be reached any more. */
+export type LockLoss = "renewal_failed" | "cut_off";
+
 export interface ActivationWorkerOptions {
   queues: Queues;
   keys: SecretKeys;
   /** Activations at once. */
   concurrency: number;
   store: ArtifactStore;
+  /** Hears of each claim that is lost while its session runs. */
+  onLockLost?: (how: LockLoss) => void;
   /** The straight line. Must end soon after its claim's signal is aborted. */
   run: (claim: Claim) => Promise<RunEnd>;
   facts: WorkerFacts;
@@ -35,6 +40,8 @@ export interface ActivationWorkerOptions {
 }
 
 export interface ActivationWorker {
+  /** Sessions that it has now. */
+  running(): number;
   /** Takes nothing new until it is told null, and tells others why. What runs goes on. */
   holdBack(reason: string | null): void;
   /**
@@ -65,12 +72,15 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   const { queues, store, log } = options;
   const { settings } = queues;
   await requireSameStore(queues, store.id);
-  const facts = { ...options.facts };
+  const facts: WorkerFacts = { ...options.facts, concurrency: options.concurrency };
   const running = await startRunning(queues, facts);
-  const lose = (jobId: string): void => running.abort(jobId, { kind: "lock_lost" });
+  const lose = (jobId: string, how: LockLoss): void => {
+    if (running.has(jobId)) options.onLockLost?.(how);
+    running.abort(jobId, { kind: "lock_lost" });
+  };
   const fence = startFence(queues, (jobId) => {
     log.warn({ job_id: jobId }, "this worker is cut off from Redis: a session is ended here, because another worker may take it now");
-    lose(jobId);
+    lose(jobId, "cut_off");
   });
 
   async function process(job: ActivationJob, token: string): Promise<ChildEnd> {
@@ -104,12 +114,14 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     stalledInterval: settings.stalled_interval_ms,
     maxStalledCount: settings.max_stalled_count,
     runRetryDelay: AGAIN_MS,
+    ...(queues.tracing.queue === undefined ? {} : { telemetry: queues.tracing.queue }),
   });
   worker.on("error", queues.onError);
   worker.on("locksRenewed", ({ jobIds }) => fence.renewed(jobIds.filter((jobId) => running.has(jobId))));
-  worker.on("lockRenewalFailed", (jobIds: string[]) => jobIds.forEach(lose));
+  worker.on("lockRenewalFailed", (jobIds: string[]) => jobIds.forEach((jobId) => lose(jobId, "renewal_failed")));
 
   return {
+    running: () => running.jobIds().length,
     holdBack(reason) {
       facts.held_back = reason;
       if (running.stopping) return;

@@ -2,6 +2,7 @@
 import { connectRedis } from "../redis/connect.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import { activationJobId } from "../contract/identity.ts";
+import { countEnd } from "./end-counts.ts";
 import { keys } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
@@ -22,8 +23,8 @@ export interface Ended {
 export async function announceEnd(queues: Queues, result: ActivationResult): Promise<void> {
   const { activation_id, generation, run_id, status, failure } = result;
   const jobId = activationJobId(activation_id, generation);
+  await countEnd(queues, result);
   await inPipeline(queues.redis, (pipeline) => {
-    pipeline.hset(keys.statuses(run_id), activation_id, status);
     if (failure === null) pipeline.hdel(keys.causes(run_id), activation_id);
     else pipeline.hset(keys.causes(run_id), activation_id, `${failure.failure_kind}/${failure.cause_code}`);
     pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify({ activation_id, generation, status }));

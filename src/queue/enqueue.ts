@@ -5,7 +5,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
-import { activationFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
+import { activationFlow, tracedFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
@@ -86,7 +86,7 @@ async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[],
   const before = await standing(queues, jobIds);
   const missing = candidates.filter((_, index) => !before[index]!.exists);
   await announce(queues, missing, generation);
-  if (missing.length > 0) await queues.flows.addBulk(missing.map(({ flow }) => flow));
+  if (missing.length > 0) await addAll(queues, missing);
 
   const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
@@ -95,6 +95,27 @@ async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[],
 }
 
 type Candidate = ReturnType<typeof candidatesOf>[number];
+
+/** Each has a span of its own, in the trace that its producer named or in one of its own: what becomes of it hangs on that. */
+async function addAll({ flows, tracing }: Queues, missing: readonly Candidate[]): Promise<void> {
+  const spans = missing.map(({ activation: { activation_id, run_id, traceparent } }) =>
+    tracing.begin("enqueue activation", {
+      kind: "producer",
+      parent: traceparent,
+      attributes: { "rollcall.activation_id": activation_id, "rollcall.run_id": run_id },
+    }),
+  );
+  try {
+    await flows.addBulk(
+      missing.map(({ flow, activation }, index) => tracedFlow(flow, spans[index]!.traceparent ?? activation.traceparent)),
+    );
+  } catch (error) {
+    for (const span of spans) span.fail("enqueue_failed");
+    throw error;
+  } finally {
+    for (const span of spans) span.end();
+  }
+}
 
 function candidatesOf(
   queues: Queues,

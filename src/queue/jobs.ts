@@ -31,6 +31,14 @@ export interface FinalJobData extends Pick<
   enqueued_at: string;
 }
 
+/** The same flow, whose jobs tell whoever takes them where they belong in a trace (W3C); BullMQ's telemetry reads it in this form. Pure. */
+export function tracedFlow<F extends FlowJob>(flow: F, traceparent: string | undefined): F {
+  if (traceparent === undefined) return flow;
+  const telemetry = { metadata: JSON.stringify({ traceparent }) };
+  const children = flow.children?.map((child) => tracedFlow(child, traceparent));
+  return { ...flow, opts: { ...flow.opts, telemetry }, ...(children === undefined ? {} : { children }) };
+}
+
 /** What the activation's job returns to its parent. The result itself is in the store. */
 export type ChildEnd =
   /** result.json exists. */

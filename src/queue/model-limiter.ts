@@ -5,6 +5,7 @@ import { keys } from "./names.ts";
 import { wakeParked } from "./parked.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { inPieces } from "./scan.ts";
 import { LUA_NOW, runScript, script } from "./script.ts";
 
 // How many sessions talk to one model server at once, over all workers and runs. Without a setting any number, until the
@@ -128,6 +129,18 @@ export async function wakeForModel(queues: Queues, server: string): Promise<void
 /** The same for all servers: a pause ends by time alone, and whoever should have woken them may not have lived to. */
 export async function wakeForAllModels(queues: Queues): Promise<void> {
   for (const server of await queues.redis.smembers(keys.parkedServers)) await wakeForModel(queues, server);
+}
+
+/** Servers that sessions wait for, or that refuse them; about `most`. Redis keeps no list of the others. */
+export async function knownModelServers({ redis }: Queues, most: number): Promise<string[]> {
+  const found = new Set<string>();
+  for (const list of [keys.parkedServers, keys.refusingServers]) {
+    for await (const piece of inPieces(redis.sscanStream(list, { count: 100 }), 100)) {
+      for (const server of piece) found.add(server);
+      if (found.size >= most) break;
+    }
+  }
+  return [...found].slice(0, most);
 }
 
 export interface ModelState {

@@ -78,6 +78,8 @@ export const keys = {
   workers: `${PREFIX}:workers`,
   /** Set of the results queues that something was delivered to. */
   resultQueues: `${PREFIX}:result-queues`,
+  /** Hash: how many activations ended, by how they did (end-counts.ts). */
+  endCounts: `${PREFIX}:end-counts`,
   /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
   stops: `${PREFIX}:stops`,
 } as const;

@@ -5,12 +5,15 @@ import { connectRedis, withoutCommand, type RedisRole, type RedisTarget } from "
 import type { ActivationResult } from "../contract/result.ts";
 import type { ActivationJobData, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "./settings.ts";
 
 /** Everything a process needs to talk to the queue; one connection, shared. */
 export interface Queues {
   readonly target: RedisTarget;
   readonly settings: QueueSettings;
+  /** Spans of what is enqueued, claimed and recorded here. */
+  readonly tracing: Tracing;
   readonly redis: Redis;
   readonly activations: Queue<ActivationJobData>;
   readonly final: Queue<FinalJobData>;
@@ -30,6 +33,8 @@ export function openQueues(
     settings?: Partial<QueueSettings>;
     /** Default "command". "fail_fast" for a process whose callers wait: its calls reject at once while Redis is away. */
     role?: Extract<RedisRole, "command" | "fail_fast">;
+    /** Default none. */
+    tracing?: Tracing;
   },
 ): Queues {
   // BullMQ's own connections tell their errors as ioredis makes them.
@@ -51,6 +56,7 @@ export function openQueues(
   return {
     target,
     settings: { ...DEFAULT_QUEUE_SETTINGS, ...options.settings },
+    tracing: options.tracing ?? noTracing,
     redis,
     activations,
     final,

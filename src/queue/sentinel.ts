@@ -8,6 +8,7 @@ import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, Artifact, Attempt, Status } from "../contract/result.ts";
 import { redisOptions } from "../redis/connect.ts";
+import { endLabels } from "../telemetry/end-labels.ts";
 import { unsavedAttempts } from "./attempts.ts";
 import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
@@ -49,6 +50,7 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
     stalledInterval: settings.stalled_interval_ms,
     maxStalledCount: settings.max_stalled_count,
     runRetryDelay: 1_000,
+    ...(queues.tracing.queue === undefined ? {} : { telemetry: queues.tracing.queue }),
   };
 
   async function record(job: FinalJob, token: string | undefined): Promise<{ status: Status }> {
@@ -83,12 +85,24 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
   };
 }
 
-/** Each step may be done again: whoever takes over from a killed process begins at the first. */
+/** In the trace of what enqueued it. */
 async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
+  const attributes = { "rollcall.activation_id": job.data.activation_id, "rollcall.run_id": job.data.run_id };
+  return queues.tracing.within("record end", { attributes }, async (span) => {
+    const result = await recorded(queues, store, job);
+    const { status, cause_code } = endLabels(result);
+    span.set({ "rollcall.status": status, "rollcall.cause_code": cause_code });
+    if (status === "failed" || status === "refused") span.fail(cause_code);
+    return result;
+  });
+}
+
+/** Each step may be done again: whoever takes over from a killed process begins at the first. */
+async function recorded(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
   const { activation_id, generation, reply_to } = job.data;
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
-  if (reply_to !== null) await deliver(queues, reply_to, result, store);
+  if (reply_to !== null) await queues.tracing.within("deliver", { kind: "producer" }, () => deliver(queues, reply_to, result, store));
   await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
   await announceEnd(queues, result);
   await dropSecrets(queues, jobId);

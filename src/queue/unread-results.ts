@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { keys, PREFIX } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { inPieces } from "./scan.ts";
 
 /** One results queue; its counts are made to be a metric. */
 export interface UnreadResults {
@@ -20,18 +22,31 @@ const LOOK_MS = 600_000;
 const WARN_PART = 0.2;
 const BATCH = 100;
 
-/** All results queues that anything was ever delivered to. */
-export async function unreadResults({ redis }: Queues): Promise<UnreadResults[]> {
-  const names = (await redis.smembers(keys.resultQueues)).sort();
-  const found: UnreadResults[] = [];
-  for (const queue of names) {
-    const [unread, claimed, ids] = (await inPipeline(redis, (pipeline) => {
-      pipeline.llen(list(queue, "wait")).llen(list(queue, "active")).lrange(list(queue, "wait"), -1, -1);
-    })) as [number, number, string[]];
-    const [oldest] = await deliveredAt({ redis }, queue, ids);
-    found.push({ queue, unread, claimed, oldest_seconds: oldest === undefined ? null : Math.max(0, (Date.now() - oldest) / 1_000) });
+/** All results queues that anything was ever delivered to, or `most` of them. */
+export async function unreadResults({ redis }: Queues, { most = Number.POSITIVE_INFINITY } = {}): Promise<UnreadResults[]> {
+  const names = new Set<string>();
+  for await (const piece of inPieces(redis.sscanStream(keys.resultQueues, { count: BATCH }), BATCH)) {
+    for (const name of piece) names.add(name);
+    if (names.size >= most) break;
   }
+  const sorted = [...names].sort().slice(0, most);
+  const found: UnreadResults[] = [];
+  for (let from = 0; from < sorted.length; from += BATCH) found.push(...(await lookAt(redis, sorted.slice(from, from + BATCH))));
   return found;
+}
+
+async function lookAt(redis: Redis, names: readonly string[]): Promise<UnreadResults[]> {
+  const counts = await inPipeline(redis, (pipeline) => {
+    for (const queue of names) pipeline.llen(list(queue, "wait")).llen(list(queue, "active")).lrange(list(queue, "wait"), -1, -1);
+  });
+  const oldest = await inPipeline(redis, (pipeline) => {
+    for (const [index, queue] of names.entries()) pipeline.hget(keys.job(queue, (counts[3 * index + 2] as string[])[0] ?? ""), "timestamp");
+  });
+  return names.map((queue, index) => {
+    const [unread, claimed] = counts.slice(3 * index, 3 * index + 2) as [number, number];
+    const since = oldest[index] as string | null;
+    return { queue, unread, claimed, oldest_seconds: since === null ? null : Math.max(0, (Date.now() - Number(since)) / 1_000) };
+  });
 }
 
 /**

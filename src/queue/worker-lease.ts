@@ -18,6 +18,8 @@ export interface WorkerFacts {
   classes: string[];
   /** Why it takes nothing for now; null = it does. */
   held_back: string | null;
+  /** Sessions at once. Absent: a worker of an earlier version. */
+  concurrency?: number | undefined;
 }
 
 const RENEW = script(`${LUA_NOW}

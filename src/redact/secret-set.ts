@@ -6,7 +6,7 @@ import { Matcher } from "./matcher.ts";
 /** What stands in the place of a secret. */
 export const REDACTED = "[redacted]";
 
-/** The secrets of one activation, prepared for searching. Make it once with `buildSecretSet`; it never changes. */
+/** The secrets of one activation, prepared for searching. Make it once with `buildSecretSet`; it never changes but for a count. */
 export class SecretSet {
   /** What it was built from. */
   readonly inputs: readonly SecretInput[];
@@ -17,6 +17,7 @@ export class SecretSet {
   /** All but the short values, for strings of structured data and for files. */
   readonly structured: Automaton;
   // A matcher holds buffers as large as the longest value asks for; reading one string after the other, one is enough.
+  #replacements = 0;
   readonly #reusable = new Map<Automaton, Map<boolean, Matcher>>();
 
   constructor(inputs: readonly SecretInput[]) {
@@ -28,6 +29,16 @@ export class SecretSet {
     this.shortValues = new Set(short.map(({ input }) => input.value));
     this.structured = new Automaton(long);
     this.text = short.length === 0 ? this.structured : new Automaton([...long, ...short.flatMap((one) => one.patterns)]);
+  }
+
+  /** Places in which one of them was replaced so far, wherever this set was used; for numbers only. */
+  get replacements(): number {
+    return this.#replacements;
+  }
+
+  /** Said by whoever replaced. */
+  replaced(places: number): void {
+    this.#replacements += places;
   }
 
   /** True when there is nothing to look for. */

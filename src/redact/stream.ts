@@ -17,6 +17,7 @@ export function createRedactStream(set: SecretSet, options: { endsAtCut?: boolea
 }
 
 class RedactStream extends Transform {
+  readonly #set: SecretSet;
   readonly #matcher: Matcher;
   #pending: Buffer = Buffer.alloc(0);
   /** Offset of the first pending byte. */
@@ -24,6 +25,7 @@ class RedactStream extends Transform {
 
   constructor(set: SecretSet, { endsAtCut = false, structured = false }: { endsAtCut?: boolean; structured?: boolean }) {
     super();
+    this.#set = set;
     this.#matcher = new Matcher(structured ? set.structured : set.text, { endsAtCut });
   }
 
@@ -53,6 +55,7 @@ class RedactStream extends Transform {
       if (!interval.shown) {
         pass(interval.start);
         this.push(REPLACEMENT);
+        this.#set.replaced(1);
         interval.shown = true;
       }
       from = Math.max(from, Math.min(interval.end, until));

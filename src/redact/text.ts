@@ -31,6 +31,7 @@ export function redactWith(set: SecretSet, automaton: Automaton, text: string, o
   }
   matcher.advance(utf8, 0, true);
   if (matcher.intervals.length === 0) return text;
+  set.replaced(matcher.intervals.length);
   const intervals = utf8.length === text.length ? matcher.intervals : inCodeUnits(text, matcher.intervals);
   let redacted = "";
   let from = 0;

@@ -22,7 +22,10 @@ function redactUnknown(set: SecretSet, value: unknown): unknown {
 }
 
 function redactString(set: SecretSet, text: string): string {
-  if (set.shortValues.has(text)) return REDACTED;
+  if (set.shortValues.has(text)) {
+    set.replaced(1);
+    return REDACTED;
+  }
   return redactWith(set, set.structured, text, {});
 }
 

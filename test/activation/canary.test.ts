@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
 import { say, scriptLine, step } from "../../examples/stand-ins/script.ts";
 import { CANARY_MESSAGE, newCanary, type Canary } from "../../src/activation/canary.ts";
+import { noAttemptTelemetry } from "../../src/activation/telemetry.ts";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import { EVIDENCE } from "../../src/artifacts/evidence.ts";
@@ -39,7 +40,7 @@ describe("the canary", () => {
     const values = [TOKEN, "agent", "codex", "redacted", "r1", "office", "1764", "176443", "failed"];
     const secrets = buildSecretSet(values.map((value) => ({ value })));
     const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
-    canary = newCanary({ secrets, attempt: 0, activation: { activation_id: "act-1" } }, { store, log });
+    canary = newCanary({ secrets, attempt: 0, activation: { activation_id: "act-1" } }, { store, log, telemetry: noAttemptTelemetry });
   });
   const put = (path: string, text: string) => store.put("act-1", 0, path, Readable.from([text], { objectMode: false }), EVIDENCE);
 

@@ -135,6 +135,16 @@ describe("mcpServerEntry", () => {
     expect(mcpServerEntry(stdioGrant("s", { command: "c" }, false), NO_TIMEOUTS)).toEqual({ command: "c" });
   });
 
+  it("tells a server over HTTP of the trace, unless its grant does, and one that is a program not", () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    expect(mcpServerEntry(both[0], { ...NO_TIMEOUTS, traceparent })).toMatchObject({
+      http_headers: { "X-Tok": 'a "b"', "x-two": "2", traceparent },
+    });
+    const own = httpGrant("h", "http://127.0.0.1:1/mcp", { Traceparent: "own" });
+    for (const grant of [own, both[1]])
+      expect(mcpServerEntry(grant, { ...NO_TIMEOUTS, traceparent })).toEqual(mcpServerEntry(grant, NO_TIMEOUTS));
+  });
+
   it.each(both)("writes time-outs when they are set, and only then [R29 R36 R54]", (grant) => {
     expect(Object.keys(mcpServerEntry(grant, NO_TIMEOUTS))).not.toContain("tool_timeout_sec");
     const timed = mcpServerEntry(grant, { startupSeconds: 2, toolSeconds: 0.5 });

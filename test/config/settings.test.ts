@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { hostAndPort, portsFurther } from "../../src/config/address.ts";
 import { admissionPolicy, loadSettings } from "../../src/config/load.ts";
 import { settingsPage } from "../../src/config/table.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -102,6 +103,15 @@ describe("loadSettings", () => {
   it("names a file that is not there", async () => {
     await expect(loadSettings({ env: HOME, file: "/nowhere/rollcall.toml" })).rejects.toThrow("there is no such file");
   });
+});
+
+it.each([
+  ["127.0.0.1:9464", { host: "127.0.0.1", port: 9464 }, "127.0.0.1:9466"],
+  ["[::1]:80", { host: "::1", port: 80 }, "[::1]:82"],
+  ["localhost:0", { host: "localhost", port: 0 }, "localhost:0"],
+])("takes %s apart, and gives each next process the next port", (address, parts, third) => {
+  expect(hostAndPort(address)).toEqual(parts);
+  expect(portsFurther(address, 2)).toBe(third);
 });
 
 it("always allows the configured provider and the configured model key", async () => {

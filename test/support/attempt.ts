@@ -6,6 +6,7 @@ import { CANARY_MESSAGE } from "../../src/activation/canary.ts";
 import type { UnsavedAttempt } from "../../src/activation/lost-attempt.ts";
 import { runActivation, type RunPorts } from "../../src/activation/run.ts";
 import type { CancelMark, ProgressEntry, RunEnd, StopReason } from "../../src/activation/ports.ts";
+import { noAttemptTelemetry } from "../../src/activation/telemetry.ts";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import { findCodex, type CodexBinary } from "../../src/codex/binary.ts";
 import { withDerivedIds } from "../../src/contract/derive.ts";
@@ -87,6 +88,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     worker: { id: "test-worker", host: "test-host", version: "0.0.0" },
     abandoned: new Set(),
     liveSecrets,
+    telemetry: noAttemptTelemetry,
     log: createLogger({ level: "info", secrets: liveSecrets, destination }),
     ...overrides,
   };

@@ -20,6 +20,8 @@ const workersReply = z
         classes: z.array(z.string()),
         /** Why it takes nothing for now. */
         held_back: z.string().nullable(),
+        /** Sessions that it takes at once. */
+        concurrency: z.int().optional(),
         /** Its lease runs out then, unless renewed. */
         lease_ends_in_ms: z.number(),
         /** Activations that it has: of the run that was named. */
