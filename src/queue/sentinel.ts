@@ -55,7 +55,7 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
 
   async function record(job: FinalJob, token: string | undefined): Promise<{ status: Status }> {
     try {
-      return { status: (await recordEnd(queues, store, job)).status };
+      return { status: (await tracedRecord(queues, store, job)).status };
     } catch (error) {
       log.error({ err: error, activation_id: job.data.activation_id }, "an end could not be recorded; it is tried again");
     }
@@ -86,10 +86,10 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
 }
 
 /** In the trace of what enqueued it. */
-async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
+async function tracedRecord(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
   const attributes = { "rollcall.activation_id": job.data.activation_id, "rollcall.run_id": job.data.run_id };
   return queues.tracing.within("record end", { attributes }, async (span) => {
-    const result = await recorded(queues, store, job);
+    const result = await recordEnd(queues, store, job);
     const { status, cause_code } = endLabels(result);
     span.set({ "rollcall.status": status, "rollcall.cause_code": cause_code });
     if (status === "failed" || status === "refused") span.fail(cause_code);
@@ -98,7 +98,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
 }
 
 /** Each step may be done again: whoever takes over from a killed process begins at the first. */
-async function recorded(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
+async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
   const { activation_id, generation, reply_to } = job.data;
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
