@@ -71,10 +71,14 @@ describe("what is left", () => {
     const told: (string | null)[] = [];
     const floors = { disk_mb: Number.MAX_SAFE_INTEGER, memory_mb: 0, pids: 0 };
     const options = { paths: [tempDir()], floors, onChange: (reason: string | null) => told.push(reason), onError: () => undefined };
-    const watch = await watchRoom({ ...options, intervalMs: 5 });
+    const looks: [disks: number, heldBack: boolean][] = [];
+    const onLook = ({ disk }: Room, heldBack: boolean): void => void looks.push([disk.length, heldBack]);
+    const watch = await watchRoom({ ...options, onLook, intervalMs: 5 });
+    expect(looks).toEqual([[1, true]]);
     expect(told).toEqual([expect.stringContaining("disk: ")]);
     floors.disk_mb = 1;
     await vi.waitFor(() => expect(told).toEqual([expect.stringContaining("disk: "), null]));
     watch.stop();
+    expect(looks.at(-1)).toEqual([1, false]);
   });
 });

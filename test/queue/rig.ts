@@ -12,7 +12,7 @@ import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import { activationSchema, type SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
-import { startActivationWorker, type ActivationWorker } from "../../src/queue/activation-worker.ts";
+import { startActivationWorker, type ActivationWorker, type ActivationWorkerOptions } from "../../src/queue/activation-worker.ts";
 import { openQueues, type Queues } from "../../src/queue/queues.ts";
 import { startSentinel, type Sentinel } from "../../src/queue/sentinel.ts";
 import type { QueueSettings } from "../../src/queue/settings.ts";
@@ -35,13 +35,19 @@ export const TEST_KEYS: SecretKeys = parseSecretKeys(Buffer.alloc(32, 7).toStrin
 
 export type Run = (claim: Claim) => Promise<RunEnd>;
 
+interface WorkerOptions extends Pick<ActivationWorkerOptions, "onLockLost"> {
+  concurrency?: number;
+  keys?: SecretKeys;
+  facts?: Partial<WorkerFacts>;
+}
+
 /** A real Redis, a real store, and what a test starts on them; close() ends everything. */
 export interface Rig {
   redis: TestRedis;
   queues: Queues;
   store: ArtifactStore;
   storeRoot: string;
-  worker(run: Run, options?: { concurrency?: number; keys?: SecretKeys; facts?: Partial<WorkerFacts> }): Promise<ActivationWorker>;
+  worker(run: Run, options?: WorkerOptions): Promise<ActivationWorker>;
   sentinel(): Promise<Sentinel>;
   /** Another process' view of the queues. */
   open(): Queues;
@@ -68,7 +74,7 @@ export async function startRig(settings: Partial<QueueSettings> = {}, redisOptio
     store,
     storeRoot,
     open,
-    async worker(run, { concurrency = 4, keys = TEST_KEYS, facts = {} } = {}) {
+    async worker(run, { concurrency = 4, keys = TEST_KEYS, facts = {}, ...more } = {}) {
       const worker = await startActivationWorker({
         queues: open(),
         keys,
@@ -76,6 +82,7 @@ export async function startRig(settings: Partial<QueueSettings> = {}, redisOptio
         store,
         run,
         log,
+        ...more,
         facts: { ...workerFacts(store.id), key_ids: keys.map(({ id }) => id), ...facts },
       });
       closing.unshift(() => worker.close({ graceMs: 3_000 }));

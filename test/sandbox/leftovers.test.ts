@@ -12,7 +12,7 @@ import { LiveSecrets } from "../../src/redact/index.ts";
 import { findCgroups } from "../../src/sandbox/find-cgroups.ts";
 import { sandboxLeftovers } from "../../src/sandbox/leftovers.ts";
 import { writeOwnerRecord } from "../../src/sandbox/owner-record.ts";
-import { startReaper } from "../../src/sandbox/reaper.ts";
+import { startReaper, type Removed } from "../../src/sandbox/reaper.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const own = processIdentity()!;
@@ -91,6 +91,7 @@ it("tries a sandbox whose removal failed again, each time and at the stop, until
     ["its directory is busy", null],
     ["busy", "busy", null],
   ].map((errors, index) => ({ id: `box-${index}`, destroy: () => Promise.resolve({ cleanup_error: errors.shift() ?? null }) }));
+  const told: string[] = [];
   const abandoned = new Set([stubborn!]);
   const reaper = await startReaper({
     stateDir: tempDir(),
@@ -98,6 +99,7 @@ it("tries a sandbox whose removal failed again, each time and at the stop, until
     abandoned,
     log: createLogger({ level: "silent", secrets: new LiveSecrets(), destination: process.stderr }),
     everyMs: 30,
+    onRemoved: ({ kind, done }) => told.push(`${kind} ${done}`),
   });
   await vi.waitFor(() => expect(abandoned.size).toBe(0));
   abandoned.add(late!);
@@ -106,6 +108,8 @@ it("tries a sandbox whose removal failed again, each time and at the stop, until
   abandoned.add(last);
   await reaper.stop();
   expect(abandoned.size).toBe(0);
+  expect(told.filter((each) => each === "abandoned false")).toHaveLength(3);
+  expect(told.filter((each) => each === "abandoned true")).toHaveLength(3);
 });
 
 it.runIf(isRoot)("finds uid locks and directories that root workers shared and nobody holds, and leaves those that are held", async () => {
@@ -187,7 +191,15 @@ it("a worker's reaper removes what is there before it takes work, then what dies
   });
   const first = await leaveSandbox(stateDir, "first", deadProcess());
   const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
-  const reaper = await startReaper({ stateDir, sharedRoot: null, abandoned: new Set(), log, everyMs: 30 });
+  const removed: Removed[] = [];
+  const reaper = await startReaper({
+    stateDir,
+    sharedRoot: null,
+    abandoned: new Set(),
+    log,
+    everyMs: 30,
+    onRemoved: (what) => removed.push(what),
+  });
   onTestFinished(() => reaper.stop());
   expect(existsSync(first)).toBe(false);
 
@@ -203,6 +215,7 @@ it("a worker's reaper removes what is there before it takes work, then what dies
   await vi.waitFor(() => expect(told()).toHaveLength(2), WAIT);
   expect(existsSync(second)).toBe(false);
   await reaper.stop();
+  expect(removed).toEqual(Array(2).fill({ kind: "sandbox", done: true }));
   const third = await leaveSandbox(stateDir, "third", deadProcess());
   const waited = performance.now();
   await vi.waitUntil(() => performance.now() - waited > 200, WAIT);

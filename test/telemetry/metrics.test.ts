@@ -205,3 +205,18 @@ describe("the numbers of the whole queue", () => {
     expect(await told()).toEqual([1, names]);
   });
 });
+
+it("a claim that is lost while its session runs is told once, and why", async () => {
+  const rig = await startRig();
+  onTestFinished(() => rig.close());
+  const lost: string[] = [];
+  let begun = 0;
+  await rig.worker(
+    runsUntilStopped(() => (begun += 1)),
+    { onLockLost: (how) => lost.push(how) },
+  );
+  await enqueueActivations(rig.queues, [activationOf("act-1")], { keys: TEST_KEYS });
+  await vi.waitFor(() => expect(begun).toBe(1), { timeout: 60_000 });
+  await rig.queues.redis.set("{rollcall}:activations:act-1:lock", "somebody else's");
+  await vi.waitFor(() => expect(lost).toEqual(["renewal_failed"]), { timeout: 60_000 });
+});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
 import { context, trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 import { DelayedError, Queue, Worker, type Telemetry } from "bullmq";
@@ -52,6 +53,18 @@ describe("OpenTelemetry's variables", () => {
     expect(await startTracing({}, { service: "s", version: "0", onProblem: () => undefined })).toBe(noTracing);
     expect(await noTracing.within("x", {}, async ({ traceparent }) => traceparent)).toBeUndefined();
     expect(noAttemptTelemetry.traceparent()).toBeUndefined();
+    // In a process of its own: this one has loaded it.
+    const look = `
+      import { createRequire } from "node:module";
+      await import(process.argv[1]);
+      console.log(Object.keys(createRequire(import.meta.url).cache).filter((file) => /opentelemetry|bullmq-otel|prom-client/.test(file)).length);
+    `;
+    const loadedBy = (module: string): number => {
+      const file = new URL(`../../dist/src/${module}`, import.meta.url).href;
+      return Number(spawnSync(process.execPath, ["--input-type=module", "-e", look, file], { encoding: "utf8" }).stdout);
+    };
+    expect(loadedBy("cli/run-worker.js")).toBe(0);
+    expect(loadedBy("telemetry/otel-sdk.js")).toBeGreaterThan(10);
   });
 });
 
