@@ -36,7 +36,7 @@ export function startWorkerProcesses(options: {
   function start(afterMs: number): void {
     const child = spawn(process.execPath, [MAIN, "worker", ...flags], {
       stdio: ["ignore", "ignore", "inherit"],
-      env: { ...env, ROLLCALL_API_KEY: undefined },
+      env: { ...env, ROLLCALL_API_KEY: undefined, ROLLCALL_API_KEY_FILE: undefined },
     });
     const since = performance.now();
     living.add(child);
