@@ -33,7 +33,8 @@ COPY package.json LICENSE ./
 COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 RUN ln -s /app/dist/src/cli/main.js /usr/local/bin/rollcall
-ENV NODE_ENV=production ROLLCALL_STATE_DIR=/var/lib/rollcall
+# Temporary files go where the room is: a worker takes no session while less than floors.disk_mb is free in either place.
+ENV NODE_ENV=production ROLLCALL_STATE_DIR=/var/lib/rollcall TMPDIR=/var/lib/rollcall
 # By number, so that Kubernetes can see that it is not root.
 USER 10001:10001
 # Process 1 must reap what sandboxes leave, wherever the image is started without --init.

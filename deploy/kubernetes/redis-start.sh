@@ -19,5 +19,5 @@ save ""
 maxmemory ${REDIS_MAXMEMORY:-768mb}
 maxmemory-policy noeviction
 user default off
-user rollcall on #$hash ~{rollcall}:* &{rollcall}:* +@all -@admin -@dangerous +info +client|setname +client|setinfo
+user rollcall on #$hash ~{rollcall}:* &{rollcall}:* +@all -@admin -@dangerous +info +client|list
 EOC

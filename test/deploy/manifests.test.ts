@@ -74,6 +74,16 @@ describe("the files of a deployment", () => {
     }
   });
 
+  it("set them to what they take", async () => {
+    for (const { where, env } of environments()) {
+      const plain = [...env].filter(([name]) => !name.endsWith("_FILE"));
+      await expect(
+        loadSettings({ env: { HOME: "/home/someone", ...Object.fromEntries(plain) }, file: null }),
+        where,
+      ).resolves.toBeDefined();
+    }
+  });
+
   it("mount every secret whose path they name", () => {
     const { services } = composeFile();
     for (const { environment = {}, secrets = [] } of Object.values<{ environment?: Record<string, string>; secrets?: string[] }>(
