@@ -18,6 +18,7 @@ import {
   queueSettings,
   floorsSettings,
   retentionSettings,
+  webhookSettings,
 } from "./setting-tables.ts";
 
 /**
@@ -113,6 +114,7 @@ export const settingsSchema = z
     s3: s3Settings.prefault({}),
     floors: floorsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
+    webhooks: webhookSettings.prefault({}),
     api: apiSettings.prefault({}),
     agent_server: agentServerSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
