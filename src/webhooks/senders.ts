@@ -24,8 +24,8 @@ interface Sender {
  * Sends what webhooks are to be told, in this process. Each has a queue and a BullMQ worker of its own, so that a slow receiver
  * holds up nobody else's. The caller closes it before the queues.
  */
-export function startWebhookSenders(ports: SendPorts & { log: Logger }): WebhookSenders {
-  const { queues } = ports;
+export function startWebhookSenders(ports: SendPorts & { log: Logger; lookMs?: number }): WebhookSenders {
+  const { queues, lookMs = LOOK_MS } = ports;
   const senders = new Map<string, Promise<Sender>>();
   let looking: Promise<void> | null = null;
   let closed = false;
@@ -33,7 +33,15 @@ export function startWebhookSenders(ports: SendPorts & { log: Logger }): Webhook
   async function look(): Promise<void> {
     const wanted = new Set((await allWebhooks(queues)).filter(({ disabled }) => disabled === null).map(({ name }) => name));
     if (closed) return;
-    for (const name of wanted) if (!senders.has(name)) senders.set(name, startSender(ports, name));
+    for (const name of wanted) {
+      if (senders.has(name)) continue;
+      const started = startSender(ports, name);
+      senders.set(name, started);
+      started.catch((error: Error) => {
+        senders.delete(name); // Redis went away in between: at the next look
+        queues.onError(error);
+      });
+    }
     for (const [name, sender] of senders) {
       if (wanted.has(name)) continue;
       senders.delete(name);
@@ -44,7 +52,7 @@ export function startWebhookSenders(ports: SendPorts & { log: Logger }): Webhook
     void (looking ??= look()
       .catch(queues.onError)
       .finally(() => (looking = null)));
-  const timer = setInterval(tick, LOOK_MS);
+  const timer = setInterval(tick, lookMs);
   tick();
 
   return {

@@ -189,9 +189,10 @@ describe("deploy/kubernetes", () => {
 describe("deploy/systemd", () => {
   it("leaves off what would keep bubblewrap from making a sandbox", () => {
     const worker = unit(UNITS[0]!);
-    const harmful = "RestrictNamespaces ProtectHostname PrivateUsers ProtectKernelTunables ProtectKernelLogs ProtectProc ProcSubset";
+    const harmful = "RestrictNamespaces ProtectHostname ProtectKernelTunables ProtectKernelLogs ProcSubset";
     for (const name of `${harmful} ProtectControlGroups MemoryDenyWriteExecute DynamicUser`.split(" "))
       expect(worker.has(name), name).toBe(false);
+    expect(worker.get("SystemCallFilter")!.join(" ").split(" ")).toEqual(expect.arrayContaining(["@mount", "sethostname"]));
     for (const path of UNITS) {
       expect(unit(path).get("User")).toEqual(["rollcall"]);
       expect(unit(path).get("NoNewPrivileges")).toEqual(["yes"]);
