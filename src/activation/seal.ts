@@ -59,6 +59,16 @@ export function withoutSecrets(sealed: SealedActivation): SealedActivation {
   return stripped;
 }
 
+/** Seals one text for a place of its own; opened only with the same owner and path. Not pure: each has a nonce of its own. */
+export function sealSecret(text: string, keys: SecretKeys, owner: string, path: string): SealedSecret {
+  return seal(text, keys[0], `${owner}\0${path}`);
+}
+
+/** Throws as {@link openActivation} does. */
+export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
+  return open(value, keys, owner, path);
+}
+
 export function isSealed(value: unknown): value is SealedSecret {
   return value !== null && typeof value === "object" && "sealed" in value && value.sealed === 1;
 }
@@ -77,22 +87,22 @@ function seal(text: string, key: SecretKey, place: string): SealedSecret {
   };
 }
 
-function open(value: SealedSecret, keys: SecretKeys, activationId: string, path: string): string {
+function open(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
   const key = keys.find(({ id }) => id === value.key_id);
   if (key === undefined) {
     throw new RollcallError(
       "secret_key_missing",
-      `${activationId} was sealed with key ${value.key_id}, which is not among ours (${keys.map(({ id }) => id).join(", ")}): ` +
+      `${owner} was sealed with key ${value.key_id}, which is not among ours (${keys.map(({ id }) => id).join(", ")}): ` +
         "add it to ROLLCALL_SECRET_KEY",
     );
   }
   try {
     const [nonce, ciphertext, tag] = [value.nonce, value.ciphertext, value.tag].map((part) => Buffer.from(part!, "base64"));
     const decipher = createDecipheriv("aes-256-gcm", key.sealing, nonce!, { authTagLength: 16 });
-    decipher.setAAD(Buffer.from(`${activationId}\0${path}`, "utf8")).setAuthTag(tag!);
+    decipher.setAAD(Buffer.from(`${owner}\0${path}`, "utf8")).setAuthTag(tag!);
     return Buffer.concat([decipher.update(ciphertext!), decipher.final()]).toString("utf8");
   } catch (error) {
-    throw new RollcallError("seal_broken", `${path} of ${activationId} cannot be opened: it was changed after it was sealed`, {
+    throw new RollcallError("seal_broken", `${path} of ${owner} cannot be opened: it was changed after it was sealed`, {
       cause: error,
     });
   }

@@ -22,6 +22,7 @@ import { sealRoutes } from "./routes/seal.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import { workerRoutes } from "./routes/workers.ts";
 import { waitingRoom } from "./waiting-room.ts";
 
@@ -82,6 +83,7 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", artifactRoutes(ports));
   v1.route("/", resultRoutes(ports, room));
   v1.route("/", sealRoutes(ports));
+  v1.route("/", webhookRoutes(ports));
   api.route("/v1", v1);
   api.route("/", pageRoutes(ports));
 

@@ -22,6 +22,8 @@ export interface ApiPorts {
   apiKeys: ApiKeys;
   signIn: SignInSettings;
   limits: ApiLimits;
+  /** Hosts that webhooks may name although they are not public, or not https. */
+  webhook_hosts: readonly string[];
   /** Names under which it may be called; "*" = any. */
   hosts: readonly string[];
   version: string;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { newApiKey, openApiKeys, type ApiKeys } from "../api/api-keys.ts";
 import type { Environment } from "../config/load.ts";
+import { secretVariable } from "../config/secret-variable.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { createOnly } from "../host/files.ts";
@@ -15,8 +16,8 @@ import { isLoopback } from "../host/loopback.ts";
  */
 export async function apiKeysOf(settings: Settings, env: Environment, log: Logger): Promise<ApiKeys> {
   const file = settings.api.keys_file ?? null;
-  const given = env["ROLLCALL_API_KEY"] ?? "";
-  const single = given !== "" ? given : file !== null ? null : await ownKey(settings.state_dir, log);
+  const given = await secretVariable(env, "ROLLCALL_API_KEY");
+  const single = given ?? (file !== null ? null : await ownKey(settings.state_dir, log));
   return openApiKeys({ single, file, onProblem: (error) => log.error({ err: error }, "the API keys stay as they were") });
 }
 

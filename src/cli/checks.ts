@@ -5,6 +5,7 @@ import { parseSecretKeys } from "../activation/secret-keys.ts";
 import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import type { Environment } from "../config/load.ts";
+import { secretVariable } from "../config/secret-variable.ts";
 import type { Settings } from "../config/settings.ts";
 import { messageOf } from "../errors.ts";
 import { findRedisServer } from "../redis/binary.ts";
@@ -95,7 +96,7 @@ async function checkSecretKey({ settings }: CheckInput): Promise<CheckLine> {
 
 async function checkModelKey({ settings, env }: CheckInput): Promise<CheckLine> {
   const name = settings.model.api_key_env;
-  if ((env[name] ?? "") !== "") return { state: "ok", what: "model", text: `${name} is set` };
+  if ((await secretVariable(env, name)) !== undefined) return { state: "ok", what: "model", text: `${name} is set` };
   return { state: "warn", what: "model", text: `${name} is not set: export the model key (any value, if your model server asks for none)` };
 }
 
@@ -139,6 +140,6 @@ async function guarded(what: string, check: () => Promise<CheckLine>): Promise<C
   return check().catch((error: unknown) => failed(what, error));
 }
 
-function failed(what: string, error: unknown): CheckLine {
+export function failed(what: string, error: unknown): CheckLine {
   return { state: "fail", what, text: messageOf(error) };
 }

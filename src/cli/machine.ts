@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
+import { secretVariable } from "../config/secret-variable.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { makeDirectory } from "../host/directory.ts";
@@ -17,7 +18,10 @@ export interface Machine {
   host: string;
 }
 
-/** Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
+/**
+ * Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", "sandbox_unusable" with its remedy, or what
+ * {@link secretVariable} throws.
+ */
 export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
   await makeDirectory(sandboxStateDir(settings), {
     what: "the place for records of sandboxes",
@@ -36,7 +40,9 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
       `sandboxes cannot be made here: ${probe.summary}${probe.fix === undefined ? "" : `; ${probe.fix}`}`,
     );
   }
-  return { codex, providers, modelKeys: Object.fromEntries(allow_key_env.map((name) => [name, env[name]])), host: hostname() };
+  const modelKeys: Machine["modelKeys"] = {};
+  for (const name of allow_key_env) modelKeys[name] = await secretVariable(env, name);
+  return { codex, providers, modelKeys, host: hostname() };
 }
 
 /** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */

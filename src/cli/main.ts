@@ -16,6 +16,7 @@ import { schemaCommand } from "./schema.ts";
 import { serveCommand } from "./serve.ts";
 import { rollcallVersion } from "./version.ts";
 import { watchCommand } from "./watch.ts";
+import { webhooksCommand } from "./webhooks.ts";
 import { workerCommand } from "./worker.ts";
 
 const program = new Command("rollcall")
@@ -47,6 +48,7 @@ const commands = [
   explainCommand(),
   replayCommand(setExitCode),
   collectCommand(),
+  webhooksCommand(),
   doctorCommand(setExitCode),
   schemaCommand(),
 ];

@@ -8,6 +8,7 @@ import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { watchUnread } from "../queue/unread-results.ts";
 import { watchStreams } from "../queue/stream-watch.ts";
+import { startWebhookSenders } from "../webhooks/senders.ts";
 import { aborted } from "../rollout/waiting.ts";
 import { startAgentServer } from "./agent-server.ts";
 import { apiKeysOf, requireChosenKey } from "./api-keys-of.ts";
@@ -16,6 +17,7 @@ import { serverMetrics } from "./server-metrics.ts";
 import { openQueuesOf, openServingStation } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 import { startWorkerProcesses } from "./worker-processes.ts";
+import { sendSettings } from "./webhook-settings.ts";
 
 /** For requests that are being answered when the server stops. */
 const GRACE_MS = 10_000;
@@ -51,6 +53,7 @@ export async function runServer(options: {
       signIn: { hours: sign_in_hours, secure: secure_cookies },
       limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },
       hosts: [...hosts, host],
+      webhook_hosts: settings.webhooks.allow_hosts,
       version: rollcallVersion(),
       metrics: serverMetrics(queues, settings),
       log,
@@ -61,6 +64,15 @@ export async function runServer(options: {
       await server.close({ graceMs: 0 });
       throw error;
     });
+    // Here and not in workers, whose hosts may have no way out but to the model, and whose network their sandboxes share.
+    const senders = startWebhookSenders({
+      queues: station.queues,
+      keys,
+      store,
+      version: rollcallVersion(),
+      settings: sendSettings(settings),
+      log,
+    });
     const workers = startWorkerProcesses({ count: options.workers, outDir, configFile: options.configFile, settings, env, log });
     process.stdout.write(`listening on ${server.origin}\n`);
     if (agents !== null) process.stdout.write(`agent server on ${agents.origin}\n`);
@@ -68,7 +80,12 @@ export async function runServer(options: {
       await Promise.race([aborted(stop.signal), station.lost]);
     } finally {
       log.info("server stops");
-      await Promise.all([server.close({ graceMs: GRACE_MS }), agents?.close({ graceMs: GRACE_MS }), workers.stop({ now: stop.now })]);
+      await Promise.all([
+        server.close({ graceMs: GRACE_MS }),
+        agents?.close({ graceMs: GRACE_MS }),
+        senders.close({ graceMs: GRACE_MS }),
+        workers.stop({ now: stop.now }),
+      ]);
     }
   } finally {
     stop.dispose();

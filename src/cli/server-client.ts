@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { createClient, type Client } from "../client/client.ts";
 import type { Environment } from "../config/load.ts";
+import { secretVariable } from "../config/secret-variable.ts";
 import type { Settings } from "../config/settings.ts";
 import { messageOf, RollcallError } from "../errors.ts";
 
@@ -29,8 +30,8 @@ export async function clientOf(
 }
 
 async function keyOf({ apiKeyFile }: ServerFlags, { state_dir }: Settings, env: Environment): Promise<string> {
-  const given = env["ROLLCALL_API_KEY"] ?? "";
-  if (apiKeyFile === undefined && given !== "") return given;
+  const given = apiKeyFile === undefined ? await secretVariable(env, "ROLLCALL_API_KEY") : undefined;
+  if (given !== undefined) return given;
   const path = apiKeyFile ?? join(state_dir, "api-key");
   const key = await readFile(path, "utf8").catch((error: unknown) => {
     throw new RollcallError("api_key_missing", `no key for the server: set ROLLCALL_API_KEY, or --api-key-file (${messageOf(error)})`, {

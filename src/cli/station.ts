@@ -123,6 +123,7 @@ export function openQueuesOf(
       breaker_base_ms: settings.breaker.base_seconds * 1_000,
       breaker_max_ms: settings.breaker.max_seconds * 1_000,
       keep_ended_ms: settings.retention.ended_jobs_days * 86_400_000,
+      keep_dead_ms: settings.retention.dead_webhooks_days * 86_400_000,
     },
   });
 }

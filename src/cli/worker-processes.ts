@@ -40,6 +40,7 @@ export function startWorkerProcesses(options: {
       env: {
         ...env,
         ROLLCALL_API_KEY: undefined,
+        ROLLCALL_API_KEY_FILE: undefined,
         // One after the other, so that whoever scrapes them knows where.
         ROLLCALL_METRICS: settings.metrics.address === undefined ? undefined : portsFurther(settings.metrics.address, index),
       },

@@ -7,6 +7,7 @@ import type { BreakerReply } from "../api/routes/breaker.ts";
 import type { AckedResults, AckResults, ClaimedResults, ClaimResults, UnreadResults } from "../api/routes/results.ts";
 import type { ResultLine, RunCancelled, RunPause, RunRetried } from "../api/routes/runs.ts";
 import type { Sealed } from "../api/routes/seal.ts";
+import type { DeadLetterList, RemovedWebhook, Replayed, SavedWebhook, SetWebhook, WebhookList } from "../api/routes/webhooks.ts";
 import type { WorkersReply } from "../api/routes/workers.ts";
 import type { RunReply } from "../api/run-view.ts";
 import type { SessionActivationInput } from "../contract/activation.ts";
@@ -65,6 +66,14 @@ export interface Client {
   ackResults(ack: AckResults, options?: Abortable): Promise<AckedResults>;
   resultQueues(options?: Abortable): Promise<UnreadResults>;
   seal(activation: SessionActivationInput, options?: Abortable): Promise<Sealed>;
+  /** Pushes results to a URL from now on. Give it a secret, or a lost answer loses the one that was made. */
+  putWebhook(name: string, webhook: SetWebhook, options?: Abortable): Promise<SavedWebhook>;
+  webhooks(options?: Abortable): Promise<WebhookList>;
+  removeWebhook(name: string, options?: Abortable): Promise<RemovedWebhook>;
+  /** What could not be pushed, the newest first. */
+  deadLetters(name: string, options?: Abortable & { offset?: number; limit?: number }): Promise<DeadLetterList>;
+  /** Those that are named, else the oldest 1,000. */
+  replayDead(name: string, deliveryIds?: readonly string[], options?: Abortable): Promise<Replayed>;
 }
 
 /** fetch gives up an answer whose headers take 300 s; longer waits are asked for in pieces. */
@@ -124,6 +133,12 @@ export function createClient(options: ClientOptions): Client {
     ackResults: (json, { signal } = {}) => ask("ackResults", { json, ...given(signal) }),
     resultQueues: ({ signal } = {}) => ask("resultQueues", given(signal)),
     seal: (json, { signal } = {}) => ask("seal", { json, ...given(signal) }),
+    putWebhook: (name, json, { signal } = {}) => ask("putWebhook", { params: { name }, json, ...given(signal) }),
+    webhooks: ({ signal } = {}) => ask("webhooks", given(signal)),
+    removeWebhook: (name, { signal } = {}) => ask("removeWebhook", { params: { name }, ...given(signal) }),
+    deadLetters: (name, { signal, ...query } = {}) => ask("deadLetters", { params: { name }, query, ...given(signal) }),
+    replayDead: (name, delivery_ids, { signal } = {}) =>
+      ask("replayDead", { params: { name }, json: delivery_ids === undefined ? {} : { delivery_ids }, ...given(signal) }),
   };
 }
 

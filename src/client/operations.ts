@@ -25,6 +25,11 @@ export const OPERATIONS = {
   ackResults: ["POST", "/v1/results/ack"],
   resultQueues: ["GET", "/v1/results/queues"],
   seal: ["POST", "/v1/seal"],
+  putWebhook: ["PUT", "/v1/webhooks/{name}"],
+  webhooks: ["GET", "/v1/webhooks"],
+  removeWebhook: ["DELETE", "/v1/webhooks/{name}"],
+  deadLetters: ["GET", "/v1/webhooks/{name}/dead"],
+  replayDead: ["POST", "/v1/webhooks/{name}/replay"],
 } as const satisfies Record<string, readonly [method: string, path: string]>;
 export type Operation = keyof typeof OPERATIONS;
 

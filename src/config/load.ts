@@ -7,10 +7,11 @@ import { z } from "zod";
 import type { AdmissionPolicy } from "../contract/refusals.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
+import { nonEmpty, secretVariable, type Environment } from "./secret-variable.ts";
 import { settingMeta } from "./setting.ts";
 import { settingsSchema, type Settings } from "./settings.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment } from "./secret-variable.ts";
 type Table = Record<string, unknown>;
 
 export interface SettingsSource {
@@ -21,8 +22,12 @@ export interface SettingsSource {
   overrides?: Table;
 }
 
-/** Reads and checks all settings. Throws RollcallError "settings_invalid" that lists every problem. */
-export async function loadSettings({ env, file, overrides = {} }: SettingsSource): Promise<Settings> {
+/**
+ * Reads and checks all settings. Throws RollcallError "settings_invalid" that lists every problem, "settings_unreadable", or what
+ * {@link secretVariable} throws.
+ */
+export async function loadSettings({ env: given, file, overrides = {} }: SettingsSource): Promise<Settings> {
+  const env = { ...given, REDIS_URL: await secretVariable(given, "REDIS_URL") };
   const merged = mergeTables(mergeTables(file === null ? {} : await readToml(file), fromEnvironment(env)), overrides);
   const parsed = settingsSchema.safeParse({ state_dir: defaultStateDir(env), ...merged });
   if (!parsed.success) {
@@ -33,7 +38,19 @@ export async function loadSettings({ env, file, overrides = {} }: SettingsSource
     );
   }
   const { artifacts_dir, artifacts = artifacts_dir, ...settings } = parsed.data;
-  return { ...settings, artifacts, secret_key: nonEmpty(env["ROLLCALL_SECRET_KEY"]) };
+  const redis_url = withPassword(settings.redis_url, await secretVariable(env, "REDIS_PASSWORD"));
+  return { ...settings, redis_url, artifacts, secret_key: await secretVariable(env, "ROLLCALL_SECRET_KEY") };
+}
+
+/** Kept apart from the URL, which then is no secret. */
+function withPassword(url: string | undefined, password: string | undefined): string | undefined {
+  if (url === undefined || password === undefined) return url;
+  const complete = new URL(url);
+  if (complete.password !== "") {
+    throw new RollcallError("secret_given_twice", "REDIS_PASSWORD is set, and REDIS_URL holds a password too: take it out of the URL");
+  }
+  complete.password = encodeURIComponent(password);
+  return complete.href;
 }
 
 /** What these settings let a row ask for. */
@@ -131,8 +148,4 @@ function isTable(value: unknown): value is Table {
 function defaultStateDir(env: Environment): string {
   const base = nonEmpty(env["XDG_STATE_HOME"]) ?? join(nonEmpty(env["HOME"]) ?? homedir(), ".local", "state");
   return join(base, "rollcall");
-}
-
-function nonEmpty(text: string | undefined): string | undefined {
-  return text === undefined || text === "" ? undefined : text;
 }

@@ -249,4 +249,25 @@ export const retentionSettings = z.strictObject({
     description:
       "How long `serve` leaves a result that nobody takes in its results queue, in days since its end; it warns before. The artifact store keeps it.",
   }),
+  dead_webhooks_days: setting(z.number().positive().default(30), {
+    description: "How long what could not be pushed to a webhook can be replayed, in days. The artifact store keeps the result.",
+  }),
+});
+
+export const webhookSettings = z.strictObject({
+  allow_hosts: setting(z.array(z.string().min(1)).default([]), {
+    description:
+      "Hosts (NAME or ADDRESS, also with :PORT) that results may be pushed to although they are not public, or without TLS. All others must be https, at public addresses.",
+  }),
+  timeout_seconds: setting(seconds.max(300).default(20), { description: "How long a receiver may take to answer, in seconds." }),
+  max_attempts: setting(z.int().min(1).max(100).default(12), {
+    description: "Tries of one delivery before it is a dead letter. With the pauses of the defaults: about a day and a half.",
+  }),
+  base_seconds: setting(seconds.default(5), {
+    description: "Pause after the first failed try: at random between the half of this and the whole, four times as long after each other.",
+  }),
+  max_seconds: setting(seconds.default(21_600), {
+    description: "Longest such pause, in seconds. A receiver that names a time (Retry-After) is waited for, up to a day.",
+  }),
+  concurrency: setting(z.int().min(1).max(100).default(4), { description: "Requests at once to one receiver, over all servers." }),
 });

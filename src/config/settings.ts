@@ -19,6 +19,7 @@ import {
   floorsSettings,
   metricsSettings,
   retentionSettings,
+  webhookSettings,
 } from "./setting-tables.ts";
 
 /**
@@ -63,7 +64,7 @@ export const settingsSchema = z
     concurrency: setting(z.int().min(1).max(1_000).default(4), {
       description: "Sessions at once in one process. Each needs about 150 MB.",
     }),
-    drain_seconds: setting(z.number().min(0).finite().default(0), {
+    drain_seconds: setting(z.coerce.number().min(0).finite().default(0), {
       description: "How long a worker that is told to stop (SIGTERM) lets its sessions end, in seconds. A second signal stops it at once.",
       env: "ROLLCALL_DRAIN_SECONDS",
     }),
@@ -115,6 +116,7 @@ export const settingsSchema = z
     floors: floorsSettings.prefault({}),
     metrics: metricsSettings.prefault({}),
     retention: retentionSettings.prefault({}),
+    webhooks: webhookSettings.prefault({}),
     api: apiSettings.prefault({}),
     agent_server: agentServerSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {

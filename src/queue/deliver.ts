@@ -6,6 +6,7 @@ import type { ActivationResult, ResultBody } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
+import type { QueueSettings } from "./settings.ts";
 
 /**
  * Adds a committed result to a results queue as an ordinary job, whose id is the activation's (with its generation from the
@@ -13,16 +14,24 @@ import type { Queues } from "./queues.ts";
  * "result_missing" when that one is not in the store.
  */
 export async function deliver(queues: Queues, replyTo: string, result: ActivationResult, store: ArtifactStore): Promise<void> {
-  const { max_result_bytes, keep_ended_ms } = queues.settings;
-  const keep = { age: Math.ceil(keep_ended_ms / 1_000) };
-  const isSmall = Buffer.byteLength(JSON.stringify(result), "utf8") <= max_result_bytes;
-  const delivered = isSmall ? result : referenceTo(result, await bodyIn(store, result));
+  const keep = { age: Math.ceil(queues.settings.keep_ended_ms / 1_000) };
+  const delivered = await deliverable(queues.settings, result, store);
   await queues.redis.sadd(keys.resultQueues, replyTo);
   await queues.results(replyTo).add("result", delivered, {
     jobId: activationJobId(result.activation_id, result.generation),
     removeOnComplete: keep,
     removeOnFail: keep,
   });
+}
+
+/** As it is handed on: whole, or by reference. Throws RollcallError "result_missing". */
+export async function deliverable(
+  { max_result_bytes }: Pick<QueueSettings, "max_result_bytes">,
+  result: ActivationResult,
+  store: ArtifactStore,
+): Promise<ActivationResult> {
+  const isSmall = Buffer.byteLength(JSON.stringify(result), "utf8") <= max_result_bytes;
+  return isSmall ? result : referenceTo(result, await bodyIn(store, result));
 }
 
 /**

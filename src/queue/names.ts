@@ -9,6 +9,11 @@ export const ACTIVATIONS = "activations";
 /** Where their ends are taken down and handed on; served by every process of ours. */
 export const FINAL = "final";
 
+/** Where the ends wait that one webhook is to be told. */
+export function webhookQueue(name: string): string {
+  return `webhook-${name}`;
+}
+
 /** BullMQ's order is smaller first, and 0 would go before all of them. */
 export const PRIORITIES: Record<SessionActivation["priority"], number> = { high: 10, normal: 20, low: 30 };
 
@@ -80,6 +85,8 @@ export const keys = {
   resultQueues: `${PREFIX}:result-queues`,
   /** Hash: how many activations ended, by how they did (end-counts.ts). */
   endCounts: `${PREFIX}:end-counts`,
+  /** Hash of webhooks, as JSON, by name. */
+  webhooks: `${PREFIX}:webhooks`,
   /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
   stops: `${PREFIX}:stops`,
 } as const;

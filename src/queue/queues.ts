@@ -4,8 +4,9 @@ import type { Redis } from "ioredis";
 import { connectRedis, withoutCommand, type RedisRole, type RedisTarget } from "../redis/connect.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { ActivationJobData, FinalJobData } from "./jobs.ts";
-import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
+import type { PushJobData } from "../webhooks/push.ts";
+import { ACTIVATIONS, FINAL, PREFIX, webhookQueue } from "./names.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "./settings.ts";
 
 /** Everything a process needs to talk to the queue; one connection, shared. */
@@ -20,6 +21,8 @@ export interface Queues {
   readonly flows: FlowProducer;
   /** A results queue by its name; made at first use. */
   results(name: string): Queue<ActivationResult>;
+  /** The queue of a webhook by the webhook's name; made at first use. */
+  webhook(name: string): Queue<PushJobData>;
   /** Gets each connection error; takes what ioredis hangs on it away. */
   readonly onError: (error: Error) => void;
   close(): Promise<void>;
@@ -42,6 +45,7 @@ export function openQueues(
   const redis = connectRedis(target, { role: options.role ?? "command", onError });
   const common = { connection: redis, prefix: PREFIX };
   const results = new Map<string, Queue<ActivationResult>>();
+  const webhooks = new Map<string, Queue<PushJobData>>();
 
   function open<T>(name: string): Queue<T> {
     const queue = new Queue<T>(name, { ...common, streams: { events: { maxLen: 1_000 } } });
@@ -67,8 +71,13 @@ export function openQueues(
       results.set(name, known);
       return known;
     },
+    webhook(name) {
+      const known = webhooks.get(name) ?? open<PushJobData>(webhookQueue(name));
+      webhooks.set(name, known);
+      return known;
+    },
     async close() {
-      for (const part of [flows, activations, final, ...results.values()]) await part.close();
+      for (const part of [flows, activations, final, ...results.values(), ...webhooks.values()]) await part.close();
       redis.disconnect(); // BullMQ does not close a connection it was given
     },
   };

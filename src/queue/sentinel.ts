@@ -7,6 +7,7 @@ import { evidenceLeft } from "../artifacts/evidence.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, Artifact, Attempt, Status } from "../contract/result.ts";
+import { pushEnd } from "../webhooks/push.ts";
 import { redisOptions } from "../redis/connect.ts";
 import { endLabels } from "../telemetry/end-labels.ts";
 import { unsavedAttempts } from "./attempts.ts";
@@ -103,6 +104,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
   if (reply_to !== null) await queues.tracing.within("deliver", { kind: "producer" }, () => deliver(queues, reply_to, result, store));
+  await pushEnd(queues, result, reply_to);
   await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
   await announceEnd(queues, result);
   await dropSecrets(queues, jobId);

@@ -12,6 +12,8 @@ export interface QueueSettings {
   max_stalled_count: number;
   /** How long ended jobs, ledgers and ends stay. At least as long as anything may be delivered again. */
   keep_ended_ms: number;
+  /** How long what could not be pushed to a webhook stays. */
+  keep_dead_ms: number;
   /** Largest job, in bytes of JSON. */
   max_job_bytes: number;
   /** Larger results are handed on by reference to the store, in bytes of JSON: many consumers hold many, and pages show them. */
@@ -51,6 +53,7 @@ export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
   stalled_interval_ms: 15 * SECOND,
   max_stalled_count: 1_000_000,
   keep_ended_ms: 7 * DAY,
+  keep_dead_ms: 30 * DAY,
   max_job_bytes: 32 * 1024 * 1024,
   max_result_bytes: 16_000,
   retry_base_ms: 5 * SECOND,

@@ -54,7 +54,7 @@ export async function dropWorkerLease(queues: Queues, workerId: string): Promise
 }
 
 /** All workers whose leases are in force. */
-export async function liveWorkers(queues: Queues): Promise<WorkerFacts[]> {
+export async function liveWorkers(queues: Pick<Queues, "redis">): Promise<WorkerFacts[]> {
   const ids = (await runScript(queues.redis, LIVE, [keys.workers], [])) as string[];
   const leases = ids.length === 0 ? [] : await queues.redis.mget(ids.map((id) => keys.worker(id)));
   return leases.flatMap((text) => (text === null ? [] : [JSON.parse(text) as WorkerFacts]));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "node:net";
 import type { Environment } from "../config/load.ts";
+import { secretVariable } from "../config/secret-variable.ts";
 import { RollcallError } from "../errors.ts";
 import type { TaskCheck } from "./tasks.ts";
 
@@ -11,7 +12,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * Only for a process that works itself: other workers have their own network and variables. Throws RollcallError.
  */
 export async function checkModel(check: Pick<TaskCheck, "modelUrls" | "keyVariables">, env: Environment): Promise<void> {
-  const unset = [...check.keyVariables].filter((name) => (env[name] ?? "") === "");
+  const unset: string[] = [];
+  for (const name of check.keyVariables) if ((await secretVariable(env, name)) === undefined) unset.push(name);
   if (unset.length > 0) {
     throw new RollcallError(
       "model_key_missing",

@@ -69,9 +69,22 @@ function usernsFix(): string {
   if (readSetting("user/max_user_namespaces") === "0") return "user namespaces are switched off: sysctl user.max_user_namespaces=15000";
   if (readSetting("kernel/unprivileged_userns_clone") === "0")
     return "user namespaces are switched off for users: sysctl kernel.unprivileged_userns_clone=1";
-  if (existsSync("/.dockerenv") || existsSync("/run/.containerenv"))
-    return "inside a container: start it with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (podman: unmask=ALL), and --init";
+  if (inContainer())
+    return (
+      "inside a container: let it make namespaces and mount a /proc, with --security-opt seccomp=deploy/seccomp.json (or unconfined), systempaths=unconfined " +
+      "(podman: unmask=ALL; Kubernetes: procMount: Unmasked) and, where AppArmor is in force, apparmor=unconfined; docs/deployment.md has all of it"
+    );
   return "check that bwrap runs by hand: bwrap --unshare-all --ro-bind / / true";
+}
+
+/** The files of Docker and Podman are not always there; an overlay as root file system nearly always is. */
+function inContainer(): boolean {
+  if (existsSync("/.dockerenv") || existsSync("/run/.containerenv")) return true;
+  try {
+    return / \/ \/ .* - overlay /.test(readFileSync("/proc/self/mountinfo", "utf8"));
+  } catch {
+    return false;
+  }
 }
 
 function readSetting(name: string): string | null {
