@@ -35,6 +35,7 @@ export class BoardQueue extends BullMQAdapter {
   }
 
   override async getJobs(statuses: JobStatus[], start = 0, end = MOST_JOBS - 1): Promise<Job[]> {
+    if (!Number.isSafeInteger(start)) return []; // more than Redis counts
     const last = Math.min(end, start + MOST_JOBS - 1);
     const ids = await this.#queue.getRanges(statuses as Parameters<Queue["getRanges"]>[0], start, last);
     const facts = await jobFacts(this.#ports.queues, this.#queue.name, ids.slice(0, MOST_JOBS));

@@ -28,7 +28,7 @@ export function jobView({ task_id, state, cause, fields }: JobFacts, details: Jo
   const { activation_id, run_id, last_event, ...more } = state;
   const task = task_id === null ? activation_id : `${task_id.taskset}/${task_id.task_id}`;
   const reason = details?.result?.failure?.failure_reason ?? null;
-  const why = cause ?? (state.cancel === null ? null : cancelWords(state.cancel));
+  const why = cause ?? (state.cancel === null || state.status !== "cancelled" ? null : cancelWords(state.cancel));
   const now = state.status ?? state.state;
   const words = [why, reason ?? fields.failedReason].filter((part) => part != null);
   const doing = last_event === null || state.status !== null ? null : (last_event.note ?? last_event.stage);

@@ -63,7 +63,7 @@ async function queueState({ queues }: ApiRig): Promise<unknown> {
   return states;
 }
 
-it("every path of the dashboard answers 401 without a sign-in, refuses another Host, and changes nothing for anybody [C7]", async () => {
+it("every path of the dashboard answers 401 without a sign-in, refuses another Host, and changes nothing for anybody [C7, D10]", async () => {
   const { rig, cookies } = await startBoardRig();
   await rig.sentinel();
   await rig.worker(completes(rig.store));

@@ -138,6 +138,7 @@ it("a page of a queue has at most a hundred jobs, and results queues appear by t
   for (let index = 0; index < 60; index += 1) await deliver(rig.queues, `results-${index}`, resultOf(`r-${index}`), rig.store);
   expect((await jobsOf(board, "activations", "&status=waiting&jobsPerPage=1000000")).length).toBe(100);
   expect((await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=2")).length).toBe(30);
+  expect(await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=100000000000000000000000")).toEqual([]);
   const { queues } = (await (await board("/api/queues")).json()) as { queues: { name: string; readOnlyMode: boolean }[] };
   expect(queues.slice(0, 2).map(({ name }) => name)).toEqual(["activations", "final"]);
   expect(queues).toHaveLength(52);
