@@ -17,7 +17,9 @@ import { manyRoutes } from "./routes/many.ts";
 import { sealRoutes } from "./routes/seal.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
+import { runListRoutes } from "./routes/run-list.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { storyRoutes } from "./routes/story.ts";
 import { workerRoutes } from "./routes/workers.ts";
 import { waitingRoom } from "./waiting-room.ts";
 
@@ -59,7 +61,9 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", activationRoutes(ports));
   v1.route("/", manyRoutes(ports));
   v1.route("/", endRoutes(ports, room));
+  v1.route("/", runListRoutes(ports));
   v1.route("/", runRoutes(ports, room));
+  v1.route("/", storyRoutes(ports));
   v1.route("/", breakerRoutes(ports));
   v1.route("/", workerRoutes(ports));
   v1.route("/", artifactRoutes(ports));

@@ -115,7 +115,7 @@ function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[
 
 /** For people. `worker`: null = its lease is gone; undefined: not looked for. Pure. */
 export function activationLines(
-  found: Omit<FoundActivation, "job_id" | "begun">,
+  found: Omit<FoundActivation, "job_id" | "begun" | "task_id">,
   waits: WaitsFor | null,
   worker: { host: string; pid: number } | null | undefined,
   last: { at: string; stage: string; note?: string | undefined } | null,

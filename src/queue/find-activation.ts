@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JobState } from "bullmq";
 import type { CancelMark, ProgressEntry } from "../activation/ports.ts";
-import { activationIdSchema, activationJobId } from "../contract/identity.ts";
+import { activationIdSchema, activationJobId, type TaskId } from "../contract/identity.ts";
 import type { Status } from "../contract/result.ts";
 import type { FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys } from "./names.ts";
@@ -22,6 +22,7 @@ export interface FoundActivation {
   job_id: string;
   generation: number;
   run_id: string | null;
+  task_id: TaskId | null;
   state: ActivationState;
   /** Of one that has ended. */
   status: Status | null;
@@ -56,6 +57,7 @@ export async function findActivations(queues: Queues, activationIds: readonly st
 const UNKNOWN: Omit<FoundActivation, "activation_id" | "job_id"> = {
   generation: 0,
   run_id: null,
+  task_id: null,
   state: "unknown",
   status: null,
   attempt: null,
@@ -128,6 +130,7 @@ export async function findJobs(queues: Queues, jobIds: readonly string[]): Promi
       job_id: jobId,
       generation: data?.generation ?? 0,
       run_id: data?.run_id ?? null,
+      task_id: data?.task_id ?? null,
       state,
       status: ended && returned != null ? (JSON.parse(returned) as { status: Status }).status : null,
       attempt: claimed ? attempt : null,
