@@ -26,6 +26,8 @@ interface StoredKey {
 export interface ApiKeys {
   /** The owner of a key; null = nobody's. */
   find(key: string): Promise<Caller | null>;
+  /** The owner of the key whose sha256 `isIts` knows; every key is shown to it. */
+  findByDigest(isIts: (digest: Buffer) => boolean): Promise<Caller | null>;
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -42,7 +44,11 @@ const line = z.tuple([
 ]);
 
 export function hashApiKey(key: string): string {
-  return `sha256:${createHash("sha256").update(key).digest("hex")}`;
+  return `sha256:${digestOfKey(key).toString("hex")}`;
+}
+
+export function digestOfKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
 }
 
 /** 256 bits, so that a plain hash of it is enough at rest. */
@@ -61,7 +67,7 @@ export async function openApiKeys(options: {
   onProblem: (error: RollcallError) => void;
 }): Promise<ApiKeys> {
   const { single, file, onProblem } = options;
-  const own: StoredKey[] = single === null ? [] : [{ name: "default", scopes: ["admin"], hash: digest(single) }];
+  const own: StoredKey[] = single === null ? [] : [{ name: "default", scopes: ["admin"], hash: digestOfKey(single) }];
   let state = file === null ? { stamp: "", keys: [] as StoredKey[] } : await readKeys(file);
   let looked = performance.now();
 
@@ -75,17 +81,22 @@ export async function openApiKeys(options: {
     }
   }
 
+  async function findByDigest(isIts: (digest: Buffer) => boolean): Promise<Caller | null> {
+    if (file !== null) await refresh(file);
+    // Every key is compared, so that the time it takes does not tell which one it was.
+    let found: StoredKey | null = null;
+    for (const each of [...own, ...state.keys]) if (isIts(each.hash)) found ??= each;
+    if (found === null) return null;
+    const { name, scopes } = found;
+    return { name, may: (scope) => scopes.some((has) => INCLUDES[has].includes(scope)) };
+  }
+
   return {
     async find(key) {
-      if (file !== null) await refresh(file);
-      const hash = digest(key);
-      // Every key is compared, each in constant time.
-      let found: StoredKey | null = null;
-      for (const each of [...own, ...state.keys]) if (timingSafeEqual(each.hash, hash)) found ??= each;
-      if (found === null) return null;
-      const { name, scopes } = found;
-      return { name, may: (scope) => scopes.some((has) => INCLUDES[has].includes(scope)) };
+      const hash = digestOfKey(key);
+      return findByDigest((digest) => timingSafeEqual(digest, hash));
     },
+    findByDigest,
   };
 }
 
@@ -126,8 +137,4 @@ async function stampOf(file: string): Promise<string> {
 function unreadable(file: string, error: unknown): RollcallError {
   const reason = hasErrno(error, "ENOENT") ? "there is no such file" : messageOf(error);
   return new RollcallError("api_keys_invalid", `cannot read the API keys in ${file}: ${reason}`, { cause: error });
-}
-
-function digest(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
 }

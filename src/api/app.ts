@@ -2,9 +2,11 @@
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import type { Context } from "hono";
+import { authenticate } from "./authenticate.ts";
 import { messageComponents } from "./components.ts";
-import { authenticate, hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
+import { hostCheck, rateLimit, requestLog, type ApiEnv } from "./guards.ts";
 import { newRoutes, type Api } from "./new-routes.ts";
+import { pageRoutes } from "./pages.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, problemOf, PROBLEM_TYPE, type Problem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
@@ -29,8 +31,17 @@ export function createApi(ports: ApiPorts): Api {
   api.use(requestLog(ports.log));
   api.use(
     secureHeaders({
-      contentSecurityPolicy: { defaultSrc: ["'self'"], styleSrc: ["'self'", "'unsafe-inline'"], imgSrc: ["'self'", "data:"] },
-      referrerPolicy: "no-referrer",
+      contentSecurityPolicy: {
+        defaultSrc: ["'self'"],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        imgSrc: ["'self'", "data:"],
+        objectSrc: ["'none'"],
+        baseUri: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'self'"],
+      },
+      // Not "no-referrer": with it browsers send our own forms with `Origin: null`.
+      referrerPolicy: "same-origin",
     }),
   );
   api.use(hostCheck(ports.hosts));
@@ -46,7 +57,7 @@ export function createApi(ports: ApiPorts): Api {
   );
 
   const v1 = newRoutes();
-  v1.use(authenticate(ports.apiKeys));
+  v1.use(authenticate(ports));
   v1.use(rateLimit(ports.limits.requests_per_second));
   v1.route("/", fileRoutes(ports)); // before the limit of all others
   v1.use(
@@ -70,6 +81,7 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", resultRoutes(ports, room));
   v1.route("/", sealRoutes(ports));
   api.route("/v1", v1);
+  api.route("/", pageRoutes(ports));
 
   api.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });
   for (const [name, schema] of Object.entries(messageComponents())) api.openAPIRegistry.registerComponent("schemas", name, schema);

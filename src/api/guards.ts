@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { createMiddleware } from "hono/factory";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import type { Logger } from "pino";
-import type { ApiKeys, Caller, Scope } from "./api-keys.ts";
+import type { Caller, Scope } from "./api-keys.ts";
 import { ApiProblem } from "./problem.ts";
 
 export interface ApiEnv {
@@ -43,21 +43,6 @@ export function hostCheck(allowed: readonly string[]) {
     if (!allowed.includes("*") && !allowed.includes(name)) {
       throw new ApiProblem(421, "host_not_allowed", "the Host header names a host that this server does not serve; set api.hosts");
     }
-    await next();
-  });
-}
-
-/** Who calls; 401 without a key that is known. */
-export function authenticate(keys: ApiKeys) {
-  return createMiddleware<ApiEnv>(async (context, next) => {
-    const [scheme, key] = (context.req.header("authorization") ?? "").split(" ");
-    const caller = scheme?.toLowerCase() === "bearer" && key ? await keys.find(key) : null;
-    if (caller === null) {
-      throw new ApiProblem(401, "key_missing", "send a key that this deployment knows: Authorization: Bearer KEY", {
-        headers: { "www-authenticate": "Bearer" },
-      });
-    }
-    context.set("caller", caller);
     await next();
   });
 }

@@ -14,10 +14,11 @@ export interface ApiPorts {
   /** Of the same Redis. */
   watch: StreamWatch;
   store: ArtifactStore;
-  /** For sealing what producers send. */
+  /** For sealing what producers send, and for the cookies of browsers. */
   keys: SecretKeys;
   policy: AdmissionPolicy;
   apiKeys: ApiKeys;
+  signIn: SignInSettings;
   limits: ApiLimits;
   /** Names under which it may be called; "*" = any. */
   hosts: readonly string[];
@@ -25,6 +26,13 @@ export interface ApiPorts {
   log: Logger;
   /** Aborted when the server stops: whoever waits is answered. */
   stopping: AbortSignal;
+}
+
+interface SignInSettings {
+  /** A browser stays signed in so long. */
+  hours: number;
+  /** Its cookie goes over https only; false: only when it was given over https. */
+  secure: boolean;
 }
 
 interface ApiLimits {

@@ -38,7 +38,7 @@ export async function runServer(options: {
   const stopWatchingUnread = watchUnread(station.queues, { log, keepMs: settings.retention.unread_results_days * 86_400_000 });
   try {
     await ready(queues.redis, stop.signal); // else the first callers would hear that Redis is away
-    const { host, port, hosts, max_body_mb, max_file_mb, requests_per_second, max_waiting } = settings.api;
+    const { host, port, hosts, max_body_mb, max_file_mb, requests_per_second, max_waiting, sign_in_hours, secure_cookies } = settings.api;
     const api = createApi({
       queues,
       watch,
@@ -46,6 +46,7 @@ export async function runServer(options: {
       keys,
       policy: admissionPolicy(settings),
       apiKeys: await apiKeysOf(settings, env, log),
+      signIn: { hours: sign_in_hours, secure: secure_cookies },
       limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },
       hosts: [...hosts, host],
       version: rollcallVersion(),

@@ -199,6 +199,13 @@ export const apiSettings = z.strictObject({
   max_waiting: setting(z.int().min(1).default(2_000), {
     description: "Requests that wait for a result or follow events, at once in one process.",
   }),
+  sign_in_hours: setting(z.number().positive().max(8_760).default(12), {
+    description: "A browser stays signed in so long: about a working day.",
+  }),
+  secure_cookies: setting(z.boolean().default(false), {
+    description:
+      "Browsers send their sign-in back over https only. Without it that holds for sign-ins that came over https, also where a proxy says so (X-Forwarded-Proto).",
+  }),
 });
 
 export const agentServerSettings = z.strictObject({

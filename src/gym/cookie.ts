@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { hkdfSync } from "node:crypto";
 import type { Context } from "hono";
-import { getSignedCookie, setSignedCookie } from "hono/cookie";
-import type { SecretKey, SecretKeys } from "../activation/secret-keys.ts";
+import type { SecretKeys } from "../activation/secret-keys.ts";
+import { readSigned, setSigned, type CookieKind } from "../api/signed-cookie.ts";
 
-const SESSION_COOKIE = "agent_session_id";
+const SESSION_COOKIE: CookieKind = { name: "agent_session_id", purpose: "agent session cookie" };
 
 /** The session that a request says it belongs to. unusable: there is a cookie, and it is none that a process of ours signed. */
 export type CookieClaim = { kind: "none" } | { kind: "unusable" } | { kind: "session"; id: string };
@@ -12,18 +11,11 @@ export type CookieClaim = { kind: "none" } | { kind: "unusable" } | { kind: "ses
 /** Reads the cookie, whichever of the deployment's keys signed it. */
 export async function readSessionCookie(context: Context, keys: SecretKeys): Promise<CookieClaim> {
   if (!/(^|;)\s*agent_session_id\s*=/.test(context.req.header("cookie") ?? "")) return { kind: "none" };
-  for (const key of keys) {
-    const id = await getSignedCookie(context, signingKey(key), SESSION_COOKIE);
-    if (typeof id === "string" && id !== "") return { kind: "session", id };
-  }
-  return { kind: "unusable" };
+  const signed = await readSigned(context, keys, SESSION_COOKIE);
+  return signed === null ? { kind: "unusable" } : { kind: "session", id: signed.value };
 }
 
 /** For this answer. Not Secure: callers of this protocol speak plain HTTP to an address that only they reach. */
-export function setSessionCookie(context: Context, id: string, [first]: SecretKeys): Promise<void> {
-  return setSignedCookie(context, SESSION_COOKIE, id, signingKey(first), { path: "/", httpOnly: true, sameSite: "Lax" });
-}
-
-function signingKey({ digesting }: SecretKey): ArrayBuffer {
-  return hkdfSync("sha256", digesting, "", "rollcall/1 agent session cookie", 32);
+export function setSessionCookie(context: Context, id: string, keys: SecretKeys): Promise<void> {
+  return setSigned(context, id, keys, { ...SESSION_COOKIE, sameSite: "Lax" });
 }

@@ -95,6 +95,7 @@ function portsOf(rig: Rig, queues: Queues, apiKeys: ApiKeys): Omit<ApiPorts, "st
     keys: TEST_KEYS,
     policy: { allow_providers: ["bubblewrap", "host"], allow_key_env: ["OPENAI_API_KEY"] },
     apiKeys,
+    signIn: { hours: 12, secure: false },
     limits: { max_body_bytes: 4_000_000, max_file_bytes: 10_000_000, requests_per_second: 10_000, max_waiting: 50 },
     hosts: ["127.0.0.1"],
     version: "0.0.0",
