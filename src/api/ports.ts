@@ -22,6 +22,8 @@ export interface ApiPorts {
   limits: ApiLimits;
   /** Names under which it may be called; "*" = any. */
   hosts: readonly string[];
+  /** Directory of the built pages; null = it serves none. */
+  web: string | null;
   version: string;
   log: Logger;
   /** Aborted when the server stops: whoever waits is answered. */
