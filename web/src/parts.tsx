@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
 import { Refused, segment } from "./ask.ts";
 import type { Mark } from "./charts/palette.ts";
+import { visible } from "./charts/words.ts";
 
 // Small parts that all pages share.
 
@@ -47,7 +48,7 @@ export function State({ mark, children }: { mark: Mark; children: ComponentChild
 
 /** Text that others chose: whatever direction it is written in, and however long it is, what stands around it stays. */
 export function Name({ children }: { children: string }) {
-  return <bdi class="name">{children}</bdi>;
+  return <bdi class="name">{visible(children)}</bdi>;
 }
 
 export function ActivationLink({ id }: { id: string }) {

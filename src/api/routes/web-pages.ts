@@ -17,10 +17,9 @@ const PATHS = ["/", "/runs/:run_id", "/activations/:id"];
  */
 export function webPages(ports: ApiPorts, directory: string): Hono<ApiEnv> {
   const routes = new Hono<ApiEnv>();
-  const page = readFile(join(directory, "index.html"), "utf8").catch(() => null);
   for (const path of PATHS) {
     routes.get(path, async (context) => {
-      const text = await page;
+      const text = await readFile(join(directory, "index.html"), "utf8").catch(() => null); // each time: it may be built anew
       return text === null ? context.notFound() : context.html(text);
     });
   }

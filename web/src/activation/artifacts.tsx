@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Story } from "../../../src/api/story.ts";
 import { ask, Refused, segment } from "../ask.ts";
-import { bytesText, wholeText } from "../charts/words.ts";
+import { bytesText, visible, wholeText } from "../charts/words.ts";
 import { Name } from "../parts.tsx";
 
 type Artifact = Story["artifacts"][number];
@@ -69,7 +69,7 @@ function File({ artifact: { path, kind, bytes, source, quarantined }, href }: { 
       </div>
       {text !== null && (
         <pre tabIndex={0} aria-label={path}>
-          {text === "" ? "(empty)" : text}
+          {text === "" ? "(empty)" : visible(text)}
         </pre>
       )}
     </li>

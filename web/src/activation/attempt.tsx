@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Story } from "../../../src/api/story.ts";
-import { durationText, wholeText } from "../charts/words.ts";
+import { counted, durationText, visible, wholeText } from "../charts/words.ts";
 import { Fact, Moment, Name, Shape, State } from "../parts.tsx";
 import type { Mark } from "../charts/palette.ts";
 
@@ -96,7 +96,7 @@ export function Reason({ failure }: { failure: Failure }) {
           · {failure_kind} · stage {stage} · {terminal ? "final" : "may be tried again"}
         </span>
       </p>
-      {failure_reason !== "" && <pre tabIndex={0}>{failure_reason}</pre>}
+      {failure_reason !== "" && <pre tabIndex={0}>{visible(failure_reason)}</pre>}
     </div>
   );
 }
@@ -118,7 +118,7 @@ function ServerLine({ server: { name, required, state, detail }, calls }: { serv
       </strong>
       <span>{state === "unknown" ? "not known to have been there" : state}</span>
       <span class="dim">
-        {[kind, state === "granted" ? `${wholeText(calls)} calls` : ""].filter((word) => word !== "").join(", ")}
+        {[kind, state === "granted" ? counted(calls, "call") : ""].filter((word) => word !== "").join(", ")}
         {detail !== null && (
           <>
             {": "}

@@ -40,9 +40,9 @@ export function histogramOption({ bins }: Distribution, palette: Palette, words:
     series: [
       {
         type: "bar",
-        data: bins.map(({ count }) => count),
+        data: bins.map(({ count }) => (count === 0 ? null : count)),
         barCategoryGap: "12%",
-        barMinHeight: 1,
+        barMinHeight: 2,
         itemStyle: { color: palette.marks.completed, borderRadius: [2, 2, 0, 0] },
       },
     ],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export interface Bin {
+interface Bin {
   from: number;
   /** Not included, but in the last one. */
   to: number;

@@ -2,7 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import type { WorkerLanes } from "./lanes.ts";
 import { MARK_NAMES, MARKS, type Palette } from "./palette.ts";
-import { durationText } from "./words.ts";
+import { durationText, visible } from "./words.ts";
 
 const AXES = 58;
 /** px between two workers. */
@@ -130,7 +130,7 @@ export function timelineOption(workers: readonly WorkerLanes[], palette: Palette
 
 /** Without what echarts reads as a style in rich text. */
 function plain(text: string): string {
-  return text.replace(/[{}|\n]/g, " ");
+  return visible(text).replace(/[{}|\n]/g, " ");
 }
 
 function nearest(names: ReadonlyMap<number, string>, value: number): string {

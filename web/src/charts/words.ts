@@ -29,6 +29,18 @@ export function bytesText(bytes: number): string {
   return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
+/** Text of others as it can be read: what steers a terminal, or the direction of the text around it, is spelt out. Pure. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** "1 call", "1,234 calls". Pure. */
+export function counted(count: number, word: string): string {
+  return `${wholeText(count)} ${word}${count === 1 ? "" : "s"}`;
+}
+
 function two(count: number): string {
   return String(count).padStart(2, "0");
 }

@@ -8,7 +8,7 @@ import { AttemptStory, Reason } from "../activation/attempt.tsx";
 import { Live } from "../activation/live.tsx";
 import { useStory } from "../activation/use-story.ts";
 import { askJson, segment } from "../ask.ts";
-import { durationText, wholeText } from "../charts/words.ts";
+import { durationText, visible, wholeText } from "../charts/words.ts";
 import { ActionButton } from "../confirm.tsx";
 import { Fact, isUnknown, Moment, Name, NotThere, State, Trouble } from "../parts.tsx";
 
@@ -107,7 +107,7 @@ function Ending({ story }: { story: Story }) {
         <>
           <h3>Last words of the model</h3>
           <pre tabIndex={0} class="prose">
-            {answer}
+            {visible(answer)}
             {left_out.answer_characters > 0 ? `\n… ${wholeText(left_out.answer_characters)} characters more are in the result` : ""}
           </pre>
         </>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Link } from "wouter-preact";
 import type { RunReply } from "../../../src/api/run-view.ts";
-import { wholeText } from "../charts/words.ts";
+import { visible, wholeText } from "../charts/words.ts";
 import { ActivationLink } from "../parts.tsx";
 import { filterIn, searchOf } from "./filter.ts";
 import { toTable } from "./summary.tsx";
+
+const MOST_REASON = 300;
 
 /** What went wrong, the most frequent first, each with the words of one. */
 export function Failures({ failures }: Pick<RunReply, "failures">) {
@@ -28,11 +30,17 @@ export function Failures({ failures }: Pick<RunReply, "failures">) {
             <div class="example">
               <span class="dim">for example </span>
               <ActivationLink id={example.activation_id} />
-              {example.failure_reason !== null && <p class="reason">{example.failure_reason}</p>}
+              {example.failure_reason !== null && <p class="reason">{ending(example.failure_reason)}</p>}
             </div>
           </li>
         ))}
       </ul>
     </section>
   );
+}
+
+/** Of the end of stderr, the end says most. */
+function ending(reason: string): string {
+  const text = visible(reason.trim());
+  return text.length <= MOST_REASON ? text : `… ${text.slice(-MOST_REASON)}`;
 }

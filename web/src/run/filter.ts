@@ -2,7 +2,7 @@
 import { MARKS, type Mark } from "../charts/palette.ts";
 import type { TableRow } from "./table-rows.ts";
 
-export const SORTS = ["id", "state", "worker", "attempts", "started", "took", "tokens", "tool_calls"] as const;
+const SORTS = ["id", "state", "worker", "attempts", "started", "took", "tokens", "tool_calls"] as const;
 export type Sort = (typeof SORTS)[number];
 
 /** Which rows are shown, and how; the part of the address after `?` says it, so that it can be sent to somebody. */

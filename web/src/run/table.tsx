@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
+import { useId, useMemo } from "preact/hooks";
 import { Link, useLocation, useSearch } from "wouter-preact";
 import { MARKS, type Mark } from "../charts/palette.ts";
 import { countText, durationText, wholeText } from "../charts/words.ts";
@@ -41,15 +41,16 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
     <section class="card flush" id="activations" aria-labelledby="activations-title">
       <h2 id="activations-title">Activations</h2>
       <form class="filters" role="search" aria-label="Activations" onSubmit={(event) => event.preventDefault()}>
-        <label class="wide">
-          <span>Find</span>
+        <div class="field wide">
+          <label for="find">Find</label>
           <input
+            id="find"
             type="search"
             value={filter.q}
             placeholder="id, task, cause, worker"
             onInput={(event) => change({ q: event.currentTarget.value })}
           />
-        </label>
+        </div>
         <Choice name="Outcome" value={filter.marks.join(",")} onChange={(value) => change({ marks: value.split(",").filter(isMark) })}>
           <option value="">all</option>
           {filter.marks.length > 1 && <option value={filter.marks.join(",")}>{filter.marks.join(", ")}</option>}
@@ -201,13 +202,14 @@ interface ChoiceProps {
 }
 
 function Choice({ name, value, onChange, children, class: kind = "" }: ChoiceProps) {
+  const id = useId();
   return (
-    <label class={kind}>
-      <span>{name}</span>
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+    <div class={`field ${kind}`}>
+      <label for={id}>{name}</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         {children}
       </select>
-    </label>
+    </div>
   );
 }
 
