@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 /** @type {[name: string, bin: string, args: string[]][]} */
 const steps = [
   ["types", "tsc", ["--noEmit"]],
+  ["types of the pages", "tsc", ["-p", "web"]],
   ["lint", "oxlint", ["--type-aware", "--deny-warnings"]],
   ["format", "oxfmt", ["--check"]],
   ["unused code", "knip", []],
@@ -22,7 +23,9 @@ const generated = spawnSync(process.execPath, ["dist/scripts/requirements.js", "
 console.log(`check: requirements page: ${generated.status === 0 ? "ok" : "FAILED"}`);
 if (generated.status !== 0) failed.push("requirements page");
 
-const sources = spawnSync("git", ["ls-files", "*.ts", "*.mjs", "*.sh"], { encoding: "utf8" }).stdout.split("\n").filter(Boolean);
+const sources = spawnSync("git", ["ls-files", "*.ts", "*.tsx", "*.css", "*.mjs", "*.sh"], { encoding: "utf8" })
+  .stdout.split("\n")
+  .filter(Boolean);
 const unlicensed = sources.filter((file) => {
   try {
     return !readFileSync(file, "utf8").split("\n", 3).join("\n").includes("SPDX-License-Identifier: Apache-2.0");

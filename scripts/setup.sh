@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything a fresh clone needs: npm packages as locked, a Redis (or Valkey) server, the build. Safe to run again.
-# With --tests also a python3, which one of the examples is run with, and promtool, which reads metrics and alert rules.
+# With --tests also what some tests need: a python3 (one of the examples), promtool (metrics and alert rules), a Chromium (the pages).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -81,12 +81,29 @@ install_promtool() {
   fi
 }
 
+install_chromium() {
+  if command -v apt-get >/dev/null; then
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+      as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+  elif command -v dnf >/dev/null; then as_root dnf install -y -q chromium dejavu-sans-fonts
+  elif command -v apk >/dev/null; then as_root apk add -q chromium font-dejavu
+  elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed chromium ttf-dejavu
+  elif command -v zypper >/dev/null; then as_root zypper -nq install chromium dejavu-fonts
+  else return 1
+  fi
+}
+
 if [ "${1:-}" = --tests ] && ! command -v promtool >/dev/null; then
   say "no promtool on PATH: installing it through the system's package manager (22 MB)"
   install_promtool || say "could not install it: the tests of metrics and alert rules will fail. Install it by hand (Debian, Ubuntu: sudo apt-get install prometheus)"
 fi
 
-if [ ! -f dist/src/cli/main.js ] || [ -n "$(find src workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then
+if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then
+  say "no Chromium on PATH: installing it through the system's package manager (about 300 MB)"
+  install_chromium || say "could not install it: the test of the pages will fail. Install it by hand (Debian: sudo apt-get install chromium)"
+fi
+
+if [ ! -f dist/src/cli/main.js ] || [ ! -f dist/web/index.html ] || [ -n "$(find src web workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then
   say "building"
   rm -rf dist
   npm run --silent build

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
+import type { ActivationResult } from "../contract/result.ts";
 import { findActivations, type FoundActivation } from "../queue/find-activation.ts";
 import { isEnd, progressAfter } from "../queue/progress.ts";
 import { keys } from "../queue/names.ts";
@@ -65,4 +66,12 @@ async function news(
 /** The result of one generation as it lies in the store; null when there is none. */
 export async function storedResult({ store }: Pick<ApiPorts, "store">, activationId: string, generation: number): Promise<string | null> {
   return (await store.readCommitted(activationId, generation))?.text ?? null;
+}
+
+/** The committed result of the latest generation, also of what Redis forgot; null when there is none, or the id is none of ours. */
+export async function knownInStore({ store }: Pick<ApiPorts, "store">, id: string): Promise<ActivationResult | null> {
+  return store.readCommit(id).catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === "bad_path") return null; // no id of ours
+    throw error;
+  });
 }

@@ -26,6 +26,8 @@ export interface ApiPorts {
   webhook_hosts: readonly string[];
   /** Names under which it may be called; "*" = any. */
   hosts: readonly string[];
+  /** Directory of the built pages; null = it serves none. */
+  web: string | null;
   version: string;
   /** Absent: nothing is measured, and there is no /metrics. */
   metrics?: { exposition: Exposition; answered: (request: AnsweredRequest) => void };

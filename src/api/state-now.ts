@@ -5,6 +5,7 @@ import { keys } from "../queue/names.ts";
 import { inPipeline } from "../queue/pipeline.ts";
 import { parseEntry } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
+import { timeIn } from "../redis/clock.ts";
 import { stateView, type stateReply } from "./messages.ts";
 
 /** With its last event and, of one that waits, its place in the queue. */
@@ -22,8 +23,7 @@ export async function statesNow(queues: Queues, found: readonly FoundActivation[
       pipeline.zrank(activations.toKey("prioritized"), job_id);
     }
   });
-  const [seconds, micros] = time as [string, string];
-  const now = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+  const now = timeIn(time as [string, string]);
   return found.map((each, index) => {
     const [last] = replies[2 * index] as [id: string, fields: string[]][];
     const rank = replies[2 * index + 1] as number | null;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { activationIdSchema } from "../contract/identity.ts";
 import type { ActivationResult } from "../contract/result.ts";
-import { explain } from "../rollout/explain.ts";
+import { explain } from "../activation/explain.ts";
 import { explanationText } from "../rollout/explain-text.ts";
 import { findResult, readResultFile } from "../rollout/find-result.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";

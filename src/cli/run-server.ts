@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import type { Redis } from "ioredis";
 import { createApi } from "../api/app.ts";
 import { serveHttp } from "../api/server.ts";
@@ -18,6 +19,9 @@ import { openQueuesOf, openServingStation } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
 import { startWorkerProcesses } from "./worker-processes.ts";
 import { sendSettings } from "./webhook-settings.ts";
+
+/** What `npm run build` makes of web/. */
+const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
 
 /** For requests that are being answered when the server stops. */
 const GRACE_MS = 10_000;
@@ -54,6 +58,7 @@ export async function runServer(options: {
       limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },
       hosts: [...hosts, host],
       webhook_hosts: settings.webhooks.allow_hosts,
+      web: WEB,
       version: rollcallVersion(),
       metrics: serverMetrics(queues, settings),
       log,

@@ -5,17 +5,20 @@ import { Readable } from "node:stream";
 import type { CancelReply, EnqueueReply, RetryReply, StateReply } from "../api/messages.ts";
 import type { BreakerReply } from "../api/routes/breaker.ts";
 import type { AckedResults, AckResults, ClaimedResults, ClaimResults, UnreadResults } from "../api/routes/results.ts";
+import type { RunListReply } from "../api/routes/run-list.ts";
 import type { ResultLine, RunCancelled, RunPause, RunRetried } from "../api/routes/runs.ts";
 import type { Sealed } from "../api/routes/seal.ts";
+import type { RunRowReply } from "../api/row-lines.ts";
 import type { DeadLetterList, RemovedWebhook, Replayed, SavedWebhook, SetWebhook, WebhookList } from "../api/routes/webhooks.ts";
 import type { WorkersReply } from "../api/routes/workers.ts";
+import type { Story } from "../api/story.ts";
 import type { RunReply } from "../api/run-view.ts";
 import type { SessionActivationInput } from "../contract/activation.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { Operation } from "./operations.ts";
 import { sender, type ClientOptions, type RequestOptions } from "./request.ts";
-import { resultLines, sessionEvents, type ResultsOptions, type SessionEvent } from "./streams.ts";
+import { resultLines, runRows, sessionEvents, type ResultsOptions, type RowsOptions, type SessionEvent } from "./streams.ts";
 
 interface Abortable {
   signal?: AbortSignal;
@@ -49,7 +52,13 @@ export interface Client {
   /** Waits so many seconds for it (default 0); null: it has not ended. */
   result(id: string, options?: Abortable & { wait?: number }): Promise<ActivationResult | null>;
   events(id: string, options?: Abortable & { last_event_id?: string }): AsyncGenerator<SessionEvent, undefined>;
+  /** All that happened in it, as far as it is known now. */
+  story(id: string, options?: Abortable): Promise<Story>;
+  /** Those that something was queued of last first; `after`: the `next` of the answer before. */
+  runs(options?: Abortable & { after?: string; limit?: number }): Promise<RunListReply>;
   run(runId: string, options?: Abortable): Promise<RunReply>;
+  /** A compact row for each of its activations that ended (default), run or wait. */
+  rows(runId: string, options?: RowsOptions): AsyncGenerator<RunRowReply, undefined>;
   results(runId: string, options?: ResultsOptions): AsyncGenerator<ResultLine, undefined>;
   pauseRun(runId: string, options?: WithReason): Promise<RunPause>;
   resumeRun(runId: string, options?: Abortable): Promise<RunPause>;
@@ -109,7 +118,10 @@ export function createClient(options: ClientOptions): Client {
       }
     },
     events: (id, more = {}) => sessionEvents(send, id, more),
+    story: (id, { signal } = {}) => ask("story", { params: { id }, ...given(signal) }),
+    runs: ({ signal, ...query } = {}) => ask("runs", { query, ...given(signal) }),
     run: (run_id, { signal } = {}) => ask("run", { params: { run_id }, ...given(signal) }),
+    rows: (runId, more = {}) => runRows(send, runId, more),
     results: (runId, more = {}) => resultLines(send, runId, more),
     pauseRun: (run_id, { signal, reason } = {}) => ask("pauseRun", { params: { run_id }, query: { reason }, ...given(signal) }),
     resumeRun: (run_id, { signal } = {}) => ask("resumeRun", { params: { run_id }, ...given(signal) }),

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { EventReply } from "../api/messages.ts";
+import type { RowState, RunRowReply } from "../api/row-lines.ts";
 import type { ResultLine } from "../api/routes/runs.ts";
 import { RollcallError } from "../errors.ts";
 import { ApiError } from "./api-error.ts";
@@ -47,6 +48,26 @@ export async function* resultLines(
   return undefined;
 }
 
+export interface RowsOptions {
+  /** Default: those that ended. */
+  state?: RowState;
+  /** Of those that ended: go on after this row. */
+  cursor?: string;
+  limit?: number;
+  signal?: AbortSignal;
+}
+
+/** One may come more than once, also when the connection is lost on the way. Stopping early closes the connection. */
+export async function* runRows(send: Send, runId: string, { signal, ...query }: RowsOptions): AsyncGenerator<RunRowReply, undefined> {
+  let cursor = query.cursor;
+  for await (const text of resumed(send, "rows", { run_id: runId }, () => ({ query: { ...query, cursor } }), linesOf, signal)) {
+    const row = JSON.parse(text) as RunRowReply;
+    if (row.state === "ended") cursor = row.cursor;
+    yield row;
+  }
+  return undefined;
+}
+
 /** Until the last one, `ended`, or until it has ended and there are no more. Stopping early closes the connection. */
 export async function* sessionEvents(
   send: Send,
@@ -69,7 +90,7 @@ type RequestOf = { query?: Record<string, string | number | boolean | undefined>
 /** Parts of a stream; a lost connection is made again with what `request` says then. Ends when the server ends it in order. */
 async function* resumed<T>(
   send: Send,
-  operation: "results" | "events",
+  operation: "results" | "rows" | "events",
   params: Record<string, string>,
   request: () => RequestOf,
   partsOf: (body: ReadableStream<Uint8Array>) => AsyncIterable<T>,

@@ -4,6 +4,7 @@ import type { UnsavedAttempt } from "../activation/lost-attempt.ts";
 import type { WorkerInfo } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { keys, lockKey } from "./names.ts";
+import { inPipeline } from "./pipeline.ts";
 import { runScript, script } from "./script.ts";
 
 // An attempt stays "open" from its start until its worker says how it left. One that is still open when the next claim
@@ -76,6 +77,17 @@ export async function takeAttempt(
 /** Attempts of which the ledger does not know that their record was saved; of one that nobody has, the last was lost too. */
 export async function unsavedAttempts(redis: Redis, activationId: string): Promise<UnsavedAttempt[]> {
   return unsavedIn(await redis.hgetall(keys.ledger(activationId)));
+}
+
+/** When the attempt that runs began, of each activation; null: none does, or its record is saved. ISO 8601, by its worker's clock. */
+export async function beganAt(
+  redis: Redis,
+  activations: readonly { activation_id: string; attempt: number | null }[],
+): Promise<(string | null)[]> {
+  const texts = (await inPipeline(redis, (pipeline) => {
+    for (const { activation_id, attempt } of activations) pipeline.hget(keys.ledger(activation_id), `${BEGUN}${attempt ?? ""}`);
+  })) as (string | null)[];
+  return texts.map((text) => (text === null ? null : (JSON.parse(text) as Begun).started_at));
 }
 
 function unsavedIn(fields: Record<string, string>): UnsavedAttempt[] {

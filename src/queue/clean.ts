@@ -67,7 +67,7 @@ export async function dropJobs(queues: Queues, jobIds: readonly string[]): Promi
       pipeline.srem(keys.pending(run_id), activationJobId(activation_id, generation));
       if (Number(generations[index] ?? generation) !== generation) continue;
       pipeline.unlink(keys.ledger(activation_id), keys.progress(activation_id));
-      for (const name of [keys.statuses, keys.causes]) pipeline.hdel(name(run_id), activation_id);
+      for (const name of [keys.statuses, keys.causes, keys.rows]) pipeline.hdel(name(run_id), activation_id);
     }
   });
   return { parents, held: gone.filter((one) => !one).length };
@@ -88,9 +88,10 @@ async function trimRun(queues: Queues, runId: string, before: number): Promise<v
 
 /** What is kept of a run as a whole. */
 export async function dropRunKeys({ redis }: Queues, runId: string): Promise<void> {
-  const { gate, running, parked, pending, statuses, causes, ended, streak, touched, openings } = keys;
-  await redis.unlink([gate, running, parked, pending, statuses, causes, ended, streak, touched, openings].map((key) => key(runId)));
+  const { gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings } = keys;
+  await redis.unlink([gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings].map((key) => key(runId)));
   await redis.srem(keys.parkedRuns, runId);
+  await redis.zrem(keys.runs, runId);
 }
 
 /** Pieces of a sorted set by time, up to `before`; what is still there when the next piece is asked for is passed over. */

@@ -6,6 +6,7 @@ import { countEnd } from "./end-counts.ts";
 import { keys } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { keepRow } from "./run-row.ts";
 import { readStream } from "./stream.ts";
 
 /** More ends than any run should have; a follower that falls behind this far finds the rest in the store. */
@@ -23,6 +24,7 @@ export interface Ended {
 export async function announceEnd(queues: Queues, result: ActivationResult): Promise<void> {
   const { activation_id, generation, run_id, status, failure } = result;
   const jobId = activationJobId(activation_id, generation);
+  await keepRow(queues, result); // first: followers look it up
   await countEnd(queues, result);
   await inPipeline(queues.redis, (pipeline) => {
     if (failure === null) pipeline.hdel(keys.causes(run_id), activation_id);
@@ -32,10 +34,11 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
     pipeline.srem(keys.touched(run_id), jobId);
     pipeline.pexpire(keys.ledger(activation_id), 2 * queues.settings.keep_ended_ms);
     pipeline.del(keys.unable(jobId), keys.givenUp(jobId));
+    pipeline.zadd(keys.runs, "NX", Date.now(), run_id); // of a producer that announces nothing
   });
   if ((await queues.redis.scard(keys.pending(run_id))) > 0) return;
   await inPipeline(queues.redis, (pipeline) => {
-    for (const name of [keys.statuses, keys.causes, keys.ended, keys.gate, keys.openings])
+    for (const name of [keys.statuses, keys.causes, keys.rows, keys.ended, keys.gate, keys.openings])
       pipeline.pexpire(name(run_id), 2 * queues.settings.keep_ended_ms);
   });
 }

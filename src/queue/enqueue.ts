@@ -189,13 +189,14 @@ async function announce(
     for (const { activation, jobId } of missing) {
       const { activation_id, run_id } = activation;
       pipeline.sadd(names.pending(run_id), jobId);
-      for (const name of [names.pending, names.statuses, names.causes, names.gate, names.ended, names.openings])
+      for (const name of [names.pending, names.statuses, names.causes, names.rows, names.gate, names.ended, names.openings])
         pipeline.persist(name(run_id));
       pipeline.hset(names.ledger(activation_id), "generation", generation);
       pipeline.persist(names.ledger(activation_id));
-      for (const name of [names.statuses, names.causes]) pipeline.hdel(name(run_id), activation_id);
+      for (const name of [names.statuses, names.causes, names.rows]) pipeline.hdel(name(run_id), activation_id);
       if (generation > 0) pipeline.del(names.progress(activation_id)); // that of the generation before
     }
+    for (const runId of new Set(missing.map(({ activation }) => activation.run_id))) pipeline.zadd(names.runs, Date.now(), runId);
   });
 }
 

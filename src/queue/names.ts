@@ -43,12 +43,16 @@ export const keys = {
   statuses: (runId: string): string => `${PREFIX}:statuses:${runId}`,
   /** Hash of ended activations that failed, and of what: failure_kind/cause_code. */
   causes: (runId: string): string => `${PREFIX}:causes:${runId}`,
+  /** Hash of ended activations: JSON of a row of each (run-rows.ts). */
+  rows: (runId: string): string => `${PREFIX}:rows:${runId}`,
   /** Set of activations whose failures in a row were alike. */
   streak: (runId: string): string => `${PREFIX}:streak:${runId}`,
   /** Set of jobs not ended yet that had an attempt. */
   touched: (runId: string): string => `${PREFIX}:touched:${runId}`,
   /** List of JSON: when the run's breaker opened, and why. */
   openings: (runId: string): string => `${PREFIX}:openings:${runId}`,
+  /** Sorted set of runs by when something of them was queued last (ms, by the clock of who did). */
+  runs: `${PREFIX}:runs`,
   /** Set of runs that have parked jobs. */
   parkedRuns: `${PREFIX}:parked-runs`,
   /** Set of model servers that have parked jobs, by origin. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { redisNow } from "../redis/clock.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 
@@ -14,8 +15,7 @@ export interface RunRate {
 
 /** How fast a run's activations end, and when the `left` ones will have. */
 export async function runRate({ redis }: Queues, runId: string, left: number): Promise<RunRate> {
-  const [[seconds, micros], ends] = await Promise.all([redis.time(), redis.xrevrange(keys.ended(runId), "+", "-", "COUNT", MOST_ENDS)]);
-  const now = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+  const [now, ends] = await Promise.all([redisNow(redis), redis.xrevrange(keys.ended(runId), "+", "-", "COUNT", MOST_ENDS)]);
   return rateOf(
     ends.map(([id]) => Number(id.split("-")[0])),
     { now, left },

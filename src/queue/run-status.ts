@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Status } from "../contract/result.ts";
+import { redisNow } from "../redis/clock.ts";
 import { keys } from "./names.ts";
 import { readPause, type PauseMark } from "./pause.ts";
-import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
-import { dueOf } from "./find-activation.ts";
+import { placesIn, type Place } from "./run-places.ts";
 import { inPieces } from "./scan.ts";
 import { LUA_NOW, runScript, script } from "./script.ts";
-import { waitsFor, type WaitsFor } from "./waits.ts";
+import type { WaitsFor } from "./waits.ts";
 
 const CHUNK = 1_000;
 
@@ -33,15 +33,11 @@ export interface RunStatus {
 
 const COUNT_RUNNING = script(`${LUA_NOW} return redis.call('ZCOUNT', KEYS[1], now, '+inf')`);
 
-type Place = "waiting" | "running" | "parked" | WaitsFor;
-
 /** Counts of one run's activations, each in one place: together they are all that are known when it is looked at. */
 export async function runStatus(queues: Queues, runId: string): Promise<RunStatus> {
   const { redis } = queues;
   const [paused, limit, notAfter] = await redis.hmget(keys.gate(runId), "paused", "limit", "not_after");
-  const [seconds, micros] = await redis.time();
-  const now = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-  const { places, next_attempt_in_ms } = await placesOf(queues, runId, now);
+  const { places, next_attempt_in_ms } = await placesOf(queues, runId, await redisNow(redis));
   const ended = await endedOf(queues, runId, places);
   const counts: Record<Place, number> = { waiting: 0, running: 0, parked: 0, model_server: 0, able_worker: 0, next_attempt: 0 };
   for (const place of places.values()) counts[place] += 1;
@@ -67,31 +63,12 @@ async function placesOf(
   runId: string,
   now: number,
 ): Promise<{ places: Map<string, Place>; next_attempt_in_ms: number | null }> {
-  const { redis } = queues;
   const places = new Map<string, Place>();
   let nextAt = Number.POSITIVE_INFINITY;
-  const delayedKey = queues.activations.toKey("delayed");
-  for await (const scanned of inPieces(redis.sscanStream(keys.pending(runId), { count: CHUNK }), CHUNK)) {
-    const jobIds = [...new Set(scanned)].filter((jobId) => !places.has(jobId)); // a scan may come to one again
-    if (jobIds.length === 0) continue;
-    const [isRunning, isParked, isDelayed] = (await inPipeline(redis, (pipeline) => {
-      for (const list of [keys.running(runId), keys.parked(runId), delayedKey]) pipeline.zmscore(list, ...jobIds);
-    })) as (string | null)[][];
-    const delays: { jobId: string; dueAt: number }[] = [];
-    for (const [index, jobId] of jobIds.entries()) {
-      const dueAt = isDelayed![index] ?? null;
-      if (Number(isRunning![index] ?? 0) > now) places.set(jobId, "running");
-      else if (isParked![index] != null) places.set(jobId, "parked");
-      else if (dueAt === null) places.set(jobId, "waiting");
-      else delays.push({ jobId, dueAt: dueOf(dueAt) });
-    }
-    const reasons = await waitsFor(
-      queues,
-      delays.map(({ jobId }) => jobId),
-    );
-    for (const [index, reason] of reasons.entries()) {
-      places.set(delays[index]!.jobId, reason);
-      if (reason === "next_attempt") nextAt = Math.min(nextAt, delays[index]!.dueAt);
+  for await (const piece of placesIn(queues, runId, now)) {
+    for (const { jobId, place, dueAt } of piece) {
+      places.set(jobId, place);
+      if (place === "next_attempt" && dueAt !== null) nextAt = Math.min(nextAt, dueAt);
     }
   }
   return { places, next_attempt_in_ms: Number.isFinite(nextAt) ? Math.max(0, nextAt - now) : null };

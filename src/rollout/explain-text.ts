@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Evidence } from "../contract/result.ts";
-import type { ExplainedAttempt, ExplainedServer, Explanation } from "./explain.ts";
+import type { ExplainedAttempt, ExplainedServer, Explanation } from "../activation/explain.ts";
 import { printable } from "./printable.ts";
 import { duration } from "./summary-table.ts";
 

@@ -9,7 +9,7 @@ import { withExcerpts } from "../../src/activation/excerpt.ts";
 import { replayAttempt } from "../../src/activation/replay.ts";
 import { Session } from "../../src/codex/session.ts";
 import type { ResponseItem } from "../../src/contract/response.ts";
-import { explain } from "../../src/rollout/explain.ts";
+import { explain } from "../../src/activation/explain.ts";
 import { attemptRunner, codexVersions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
 import { say, scriptLine, shell, step, type Step } from "../../examples/stand-ins/script.ts";
 import { replayAttempt } from "../../src/activation/replay.ts";
-import { explain } from "../../src/rollout/explain.ts";
+import { explain } from "../../src/activation/explain.ts";
 import { explanationText } from "../../src/rollout/explain-text.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { findCgroups } from "../../src/sandbox/find-cgroups.ts";

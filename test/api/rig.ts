@@ -99,6 +99,7 @@ function portsOf(rig: Rig, queues: Queues, apiKeys: ApiKeys): Omit<ApiPorts, "st
     limits: { max_body_bytes: 4_000_000, max_file_bytes: 10_000_000, requests_per_second: 10_000, max_waiting: 50 },
     hosts: ["127.0.0.1"],
     webhook_hosts: ["127.0.0.1", "localhost"],
+    web: null,
     version: "0.0.0",
     log: pino({ level: "silent" }),
   };

@@ -90,6 +90,11 @@ it("takes a run from its activations to their results, and everything else that 
   const after = [];
   for await (const line of client.results("run-1", { cursor: lines[0]!.cursor, bare: true })) after.push(line);
   expect(after.map(({ cursor, result }) => [cursor, result])).toEqual(lines.slice(1).map(({ cursor }) => [cursor, null]));
+  const rows = [];
+  for await (const row of client.rows("run-1", { cursor: lines[0]!.cursor })) rows.push(row);
+  expect(rows.map((row) => row.state === "ended" && row.cursor)).toEqual(lines.slice(1).map(({ cursor }) => cursor));
+  expect((await client.runs({ limit: 1 })).runs).toMatchObject([{ run_id: "run-1", open: 0, ended: 3, with_failure: 1 }]);
+  expect(await client.story("act-1")).toMatchObject({ ending: { status: "completed" }, now: { state: "ended" } });
   const stages = [];
   for await (const { stage } of client.events("act-1")) stages.push(stage);
   expect(stages.at(-1)).toBe("ended");

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { ToolCallRecord } from "../../src/contract/observation.ts";
 import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
-import { explain } from "../../src/rollout/explain.ts";
+import { explain } from "../../src/activation/explain.ts";
 import { explanationText } from "../../src/rollout/explain-text.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
 

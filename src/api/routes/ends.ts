@@ -6,7 +6,7 @@ import type { Queues } from "../../queue/queues.ts";
 import { isAfter } from "../../queue/stream-watch.ts";
 import { activationParam, away, json, problem, waitSeconds } from "../answers.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
-import { awaitEnd, storedResult } from "../await-end.ts";
+import { awaitEnd, knownInStore, storedResult } from "../await-end.ts";
 import { bodyOf, eventStream } from "../event-stream.ts";
 import { requireScope } from "../guards.ts";
 import { eventReply, resultReply, stateReply } from "../messages.ts";
@@ -105,11 +105,4 @@ async function nothingAfter({ redis }: Queues, { state, activation_id }: FoundAc
   const [last] = await readProgress(redis, activation_id, 1);
   if (last !== undefined && isAfter(last.id, after)) return false;
   return state === "ended" || (last !== undefined && isEnd(last)); // its record may be a moment behind
-}
-
-async function knownInStore({ store }: ApiPorts, id: string): Promise<{ generation: number } | null> {
-  return store.readCommit(id).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "bad_path") return null; // no id of ours
-    throw error;
-  });
 }

@@ -61,7 +61,8 @@ export function explain(result: ActivationResult): Explanation {
   };
 }
 
-function explainAttempt(made: Attempt): ExplainedAttempt {
+/** One attempt of it, as its record tells. Pure. */
+export function explainAttempt(made: Attempt): ExplainedAttempt {
   const { attempt, capture_key, worker, started_at, ended_at, charged, observations } = made;
   const calls = observations.records.filter((record) => record.kind === "tool_call");
   return {
@@ -85,7 +86,8 @@ function endingOf({ status, incomplete_cause, cause_class, failure }: Ending): E
   return { status, incomplete_cause, cause_class, failure };
 }
 
-function serversOf(attempt: Attempt): ExplainedServer[] {
+/** The tool servers of one attempt, and what became of each. Pure. */
+export function serversOf(attempt: Attempt): ExplainedServer[] {
   const grants: { name: string; required: boolean | null }[] = [...((attempt as Partial<Attempt>).grants ?? [])];
   const told = attempt.observations.gaps.flatMap((gap): Omit<ExplainedServer, "required">[] => {
     const state = SERVER_STATES[gap.code];

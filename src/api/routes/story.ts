@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createRoute } from "@hono/zod-openapi";
+import { findActivations } from "../../queue/find-activation.ts";
+import { activationParam, away, json, problem } from "../answers.ts";
+import { knownInStore } from "../await-end.ts";
+import { requireScope } from "../guards.ts";
+import { newRoutes, type Api } from "../new-routes.ts";
+import type { ApiPorts } from "../ports.ts";
+import { ApiProblem } from "../problem.ts";
+import { stateNow } from "../state-now.ts";
+import { endedStory, openStory, storySchema } from "../story.ts";
+
+/** What happened in one activation, for people. */
+export function storyRoutes(ports: ApiPorts): Api {
+  const { queues, store } = ports;
+  const routes = newRoutes();
+  routes.openapi(
+    createRoute({
+      method: "get",
+      path: "/activations/{id}/story",
+      summary: "What happened in it, in order: attempts, tool servers, tool calls, its end; as far as it is known now",
+      middleware: [requireScope("read")] as const,
+      request: { params: activationParam },
+      responses: { 200: json(storySchema, "its story"), 404: problem("not known here"), ...away },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const [found] = await findActivations(queues, [id]);
+      const now = found!.state === "unknown" ? null : await stateNow(queues, found!);
+      // What ended long ago is in the store alone.
+      const committed = now === null || now.state === "ended" ? await knownInStore(ports, id) : null;
+      if (committed !== null && (now === null || now.generation === committed.generation))
+        return context.json(endedStory(committed, now), 200);
+      if (now === null) throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
+      return context.json(openStory(now, found!.task_id, await store.readAttempts(id)), 200);
+    },
+  );
+  return routes;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import { serversOf, type ExplainedServer } from "../activation/explain.ts";
+import { shortened } from "../activation/shortened.ts";
+import type { TaskId } from "../contract/identity.ts";
+import type { ActivationResult, CauseClass, Status } from "../contract/result.ts";
+import { keys } from "./names.ts";
+import type { Queues } from "./queues.ts";
+import { runScript, script } from "./script.ts";
+
+/**
+ * What is kept of one ended activation for a table of its whole run: about 500 bytes as JSON, so that those of 10,000 are read
+ * at once. Made of the result, which is redacted. Times are ISO 8601 or ms; null = not known.
+ */
+export interface RunRow {
+  generation: number;
+  status: Status;
+  /** `taskset/task_id`, cut. */
+  task: string | null;
+  failure_kind: string | null;
+  cause_code: string | null;
+  cause_class: CauseClass | null;
+  /** Of the last attempt. */
+  worker: string | null;
+  attempts: number | null;
+  /** Of the last attempt. */
+  started_at: string | null;
+  ended_at: string;
+  queued_ms: number | null;
+  setup_ms: number | null;
+  run_ms: number | null;
+  collect_ms: number | null;
+  tokens: number | null;
+  tool_calls: number | null;
+  /** Of the last attempt, by what became of them. */
+  servers: Record<ExplainedServer["state"], number> | null;
+}
+
+const MAX_TASK = 64;
+const MAX_NAME = 40;
+
+/** Pure. */
+export function rowOf(result: ActivationResult): RunRow {
+  const { generation, status, task_id, failure, cause_class, attempts, timing, usage, observations, ended_at } = result;
+  const last = attempts.at(-1);
+  const servers = { granted: 0, skipped: 0, unavailable: 0, unknown: 0 };
+  if (last !== undefined) for (const { state } of serversOf(last)) servers[state] += 1;
+  return {
+    generation,
+    status,
+    task: taskName(task_id),
+    failure_kind: failure?.failure_kind ?? null,
+    cause_code: failure === null ? null : shortened(failure.cause_code, MAX_NAME),
+    cause_class,
+    worker: result.worker === null ? null : shortened(result.worker.id, MAX_NAME),
+    attempts: attempts.length,
+    started_at: last?.started_at ?? null,
+    ended_at,
+    queued_ms: rounded(timing?.queued_ms),
+    setup_ms: rounded(timing?.setup_ms),
+    run_ms: rounded(timing?.run_ms),
+    collect_ms: rounded(timing?.collect_ms),
+    tokens: usage?.total_tokens ?? null,
+    tool_calls: observations.records.filter(({ kind }) => kind === "tool_call").length,
+    servers,
+  };
+}
+
+/** Of an end that was recorded before rows were kept. Pure. */
+export function bareRow({ generation, status, ended_at }: Pick<RunRow, "generation" | "status" | "ended_at">): RunRow {
+  return {
+    generation,
+    status,
+    task: null,
+    failure_kind: null,
+    cause_code: null,
+    cause_class: null,
+    worker: null,
+    attempts: null,
+    started_at: null,
+    ended_at,
+    queued_ms: null,
+    setup_ms: null,
+    run_ms: null,
+    collect_ms: null,
+    tokens: null,
+    tool_calls: null,
+    servers: null,
+  };
+}
+
+// Whoever records an end once more, late, must not bring back the row of a generation that was queued again since.
+const KEEP = script(`
+local latest = redis.call('HGET', KEYS[1], 'generation')
+if latest and tonumber(latest) > tonumber(ARGV[2]) then return 0 end
+return redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+`);
+
+/** Keeps the row of an end; doing it twice keeps it once. It goes with its run's keys. */
+export async function keepRow({ redis }: Queues, result: ActivationResult): Promise<void> {
+  const { activation_id, run_id, generation } = result;
+  const row = JSON.stringify(rowOf(result));
+  await runScript(redis, KEEP, [keys.ledger(activation_id), keys.rows(run_id)], [activation_id, generation, row]);
+}
+
+/** Pure. */
+export function taskName({ taskset, task_id }: TaskId): string {
+  return shortened(`${taskset}/${task_id}`, MAX_TASK);
+}
+
+function rounded(ms: number | null | undefined): number | null {
+  return ms == null ? null : Math.round(ms);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 4 h". Pure. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 99_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+  const hours = Math.floor(minutes / 60);
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** "7", "1,234", "12.3 k", "4.5 M": at most five digits. Pure. */
+export function countText(count: number): string {
+  if (count < 10_000) return wholeText(count);
+  return count < 999_950 ? `${(count / 1_000).toFixed(1)} k` : `${(count / 1_000_000).toFixed(2)} M`;
+}
+
+/** "12,345". Pure. */
+export function wholeText(count: number): string {
+  return Math.round(count).toLocaleString("en-US");
+}
+
+/** "0 B", "12.3 KB". Pure. */
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** Text of others as it can be read: what steers a terminal, or the direction of the text around it, is spelt out. Pure. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** "1 call", "1,234 calls". Pure. */
+export function counted(count: number, word: string): string {
+  return `${wholeText(count)} ${word}${count === 1 ? "" : "s"}`;
+}
+
+function two(count: number): string {
+  return String(count).padStart(2, "0");
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import type { CancelReply, RetryReply } from "../../../src/api/messages.ts";
+import type { Story } from "../../../src/api/story.ts";
+import { Artifacts } from "../activation/artifacts.tsx";
+import { AttemptStory, Reason } from "../activation/attempt.tsx";
+import { Live } from "../activation/live.tsx";
+import { useStory } from "../activation/use-story.ts";
+import { askJson, segment } from "../ask.ts";
+import { durationText, visible, wholeText } from "../charts/words.ts";
+import { ActionButton } from "../confirm.tsx";
+import { Fact, isUnknown, Moment, Name, NotThere, State, Trouble } from "../parts.tsx";
+
+/** One activation: why it ended as it did, or what it does now; then all that happened. */
+export function ActivationPage({ id }: { id: string }) {
+  const { story, events, error, again } = useStory(id);
+  useEffect(() => {
+    document.title = `${story === null ? "" : `${stateOf(story)} · `}${id} · Rollcall`;
+  }, [story, id]);
+  if (story === null && isUnknown(error)) return <NotThere what="activation" id={id} />;
+  return (
+    <>
+      <p class="crumbs">
+        <Link href="/">Runs</Link>
+        {story !== null && story.run_id !== null && (
+          <>
+            {" / "}
+            <Link href={`/runs/${segment(story.run_id)}`}>
+              <Name>{story.run_id}</Name>
+            </Link>
+          </>
+        )}
+      </p>
+      <div class="head">
+        <h1>
+          <Name>{id}</Name>
+        </h1>
+        {story !== null && <StoryState story={story} />}
+        {story !== null && <Actions story={story} again={again} />}
+      </div>
+      <Trouble error={error} />
+      {story === null ? (
+        error === null && <p class="card empty">Reading …</p>
+      ) : (
+        <>
+          {story.ending === null && story.now !== null && <Live now={story.now} events={events} />}
+          {story.ending !== null && <Ending story={story} />}
+          {story.left_out.attempts > 0 && <p class="notice">{wholeText(story.left_out.attempts)} earlier attempts are in the store.</p>}
+          {story.attempts.toReversed().map((attempt, index) => (
+            <AttemptStory key={attempt.attempt} attempt={attempt} isLast={index === 0 && isTold(story)} />
+          ))}
+          <Artifacts story={story} />
+        </>
+      )}
+    </>
+  );
+}
+
+function stateOf(story: Story): string {
+  return story.ending?.status ?? story.now?.state ?? "";
+}
+
+function StoryState({ story }: { story: Story }) {
+  if (story.ending !== null) return <State mark={story.ending.status}>{story.ending.status}</State>;
+  return <State mark={story.now?.worker_id == null ? "waiting" : "running"}>{stateOf(story)}</State>;
+}
+
+/** The failure of the last attempt is the activation's, and stands above already. */
+function isTold({ ending, attempts }: Story): boolean {
+  return ending !== null && ending.failure?.failure_reason === attempts.at(-1)?.ending.failure?.failure_reason;
+}
+
+function Ending({ story }: { story: Story }) {
+  const { ending, ended_at, task_id, attempts, usage, timing, answer, left_out, now } = story;
+  return (
+    <section class="card" aria-labelledby="ending">
+      <h2 id="ending">{ending?.failure == null ? "How it ended" : "Why it ended"}</h2>
+      {ending?.failure != null && <Reason failure={ending.failure} />}
+      {ending?.incomplete_cause != null && <p class="why">Stopped at a limit: {ending.incomplete_cause}</p>}
+      {ending?.failure == null && ending?.cause_class != null && <p class="dim">Class {ending.cause_class}</p>}
+      <dl class="facts small">
+        {task_id !== null && (
+          <Fact name="Task">
+            <Name>{`${task_id.taskset}/${task_id.task_id}`}</Name>
+          </Fact>
+        )}
+        {ended_at !== null && (
+          <Fact name="Ended">
+            <Moment at={ended_at} date />
+          </Fact>
+        )}
+        <Fact name="Attempts">{wholeText(attempts.length + left_out.attempts)}</Fact>
+        {now !== null && now.generation > 0 && <Fact name="Generation">{now.generation + 1}</Fact>}
+        {timing !== null && <Fact name="Waited">{timing.queued_ms === null ? "–" : durationText(timing.queued_ms)}</Fact>}
+        {timing !== null && <Fact name="Set up">{durationText(timing.setup_ms)}</Fact>}
+        {timing !== null && <Fact name="With Codex">{durationText(timing.run_ms)}</Fact>}
+        {timing !== null && <Fact name="Collected">{durationText(timing.collect_ms)}</Fact>}
+        {usage !== null && (
+          <Fact name="Tokens">
+            {wholeText(usage.total_tokens)}{" "}
+            <span class="dim">{`${wholeText(usage.input_tokens)} in, ${wholeText(usage.output_tokens)} out`}</span>
+          </Fact>
+        )}
+      </dl>
+      {answer !== null && answer !== "" && (
+        <>
+          <h3>Last words of the model</h3>
+          <pre tabIndex={0} class="prose">
+            {visible(answer)}
+            {left_out.answer_characters > 0 ? `\n… ${wholeText(left_out.answer_characters)} characters more are in the result` : ""}
+          </pre>
+        </>
+      )}
+      <p>
+        <a href={`/v1/activations/${segment(story.activation_id)}/result`}>The whole result, as JSON</a>
+      </p>
+    </section>
+  );
+}
+
+const NOT_AGAIN: Record<NonNullable<RetryReply["why"]>, string> = {
+  secrets_deleted: "it had secrets, which are deleted when it ends: send it again yourself.",
+  job_removed: "its job is gone from the queue: send it again yourself.",
+};
+
+function Actions({ story, again }: { story: Story; again: () => void }) {
+  const [told, setTold] = useState("");
+  const base = `/v1/activations/${segment(story.activation_id)}`;
+  const isOpen = story.ending === null;
+  const done = (text: string): void => {
+    setTold(text);
+    again();
+  };
+  return (
+    <div class="actions">
+      <div class="buttons">
+        {isOpen ? (
+          <ActionButton
+            name="Cancel it"
+            danger
+            question="It is told to stop; what was seen of it is kept."
+            act={async () => {
+              const { outcome } = await askJson<CancelReply>(`${base}?reason=on+its+page`, { method: "DELETE" });
+              return outcome === "done" ? "Cancelled." : outcome === "asked" ? "Told to stop." : "It had ended.";
+            }}
+            done={done}
+          />
+        ) : (
+          <ActionButton
+            name="Run it again"
+            disabled={story.now === null}
+            question="It is queued again as a new generation; this result is kept."
+            act={async () => {
+              const { outcome, why } = await askJson<RetryReply>(`${base}/retry`, { method: "POST" });
+              if (outcome === "done") return "Queued again.";
+              return why === null ? "Not queued: it has not ended." : `Not queued: ${NOT_AGAIN[why]}`;
+            }}
+            done={done}
+          />
+        )}
+      </div>
+      <p role="status" class="told">
+        {told}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useMemo } from "preact/hooks";
+import { distributionOf, type Distribution } from "../charts/histogram.ts";
+import { histogramOption } from "../charts/histogram-option.ts";
+import type { Palette } from "../charts/palette.ts";
+import { countText, durationText, wholeText } from "../charts/words.ts";
+import { Chart } from "../chart.tsx";
+import type { TableRow } from "./table-rows.ts";
+
+const HEIGHT = 132;
+
+/** How time, tokens and tool calls are spread over the activations that ended. */
+export function Distributions({ rows, palette }: { rows: readonly TableRow[]; palette: Palette }) {
+  const ended = useMemo(() => rows.filter((row) => row.ended !== null), [rows]);
+  const spread = useMemo(
+    () => [
+      { name: "Time with Codex", words: durationText, found: distributionOf(known(ended, "took")) },
+      { name: "Tokens", words: countText, found: distributionOf(known(ended, "tokens")) },
+      { name: "Tool calls", words: countText, found: distributionOf(known(ended, "tool_calls")) },
+    ],
+    [ended],
+  );
+  if (spread.every(({ found }) => found === null)) return null;
+  return (
+    <div class="three">
+      {spread.map(({ name, words, found }) =>
+        found === null ? null : <Spread key={name} name={name} words={words} found={found} palette={palette} />,
+      )}
+    </div>
+  );
+}
+
+interface Props {
+  name: string;
+  words: (value: number) => string;
+  found: Distribution;
+  palette: Palette;
+}
+
+function Spread({ name, words, found, palette }: Props) {
+  const option = useMemo(() => histogramOption(found, palette, words), [found, palette, words]);
+  const figures = `median ${words(found.p50)}, 90 % within ${words(found.p90)}, most ${words(found.most)}`;
+  return (
+    <figure class="card">
+      <figcaption>
+        <h2>{name}</h2>
+        <span class="dim">{figures}</span>
+      </figcaption>
+      <Chart option={option} height={HEIGHT} label={`${name} of ${wholeText(found.count)} activations: ${figures}`} />
+      <details>
+        <summary>As a table</summary>
+        <table class="rows">
+          <thead>
+            <tr>
+              <th scope="col">{name}</th>
+              <th scope="col" class="number">
+                Activations
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.bins
+              .filter(({ count }) => count > 0)
+              .map(({ from, to, count }) => (
+                <tr key={from}>
+                  <th scope="row">
+                    {words(from)} to {words(to)}
+                  </th>
+                  <td class="number">{wholeText(count)}</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      </details>
+    </figure>
+  );
+}
+
+function known(rows: readonly TableRow[], field: "took" | "tokens" | "tool_calls"): number[] {
+  return rows.flatMap((row) => row[field] ?? []);
+}
