@@ -30,6 +30,7 @@ export interface RunPorts {
   abandoned: Set<Pick<Sandbox, "id" | "destroy">>;
   /** So that no log line of this process shows a secret of a running activation. */
   liveSecrets: LiveSecrets;
+  /** Hears of each stage and of each end. */
   telemetry: AttemptTelemetry;
   log: Logger;
 }

@@ -4,7 +4,7 @@ import type { AttemptReport } from "./settle.ts";
 
 /** The stages of an attempt whose times are worth knowing, in their order. */
 export const STAGES = ["sandbox", "place", "preflight", "plan", "configure", "codex", "classify", "collect", "destroy", "commit"] as const;
-export type StageName = (typeof STAGES)[number];
+type StageName = (typeof STAGES)[number];
 
 /** Does the work of a stage, and answers or throws what it does. */
 type Stage = <T>(name: StageName, work: () => T | Promise<T>) => Promise<T>;

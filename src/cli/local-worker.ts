@@ -53,7 +53,7 @@ export async function startLocalWorker(
     worker,
     abandoned,
     liveSecrets,
-    telemetry: attemptTelemetry(tracing, metrics),
+    telemetry: attemptTelemetry(tracing, metrics, log),
     log,
   };
   const started = await startActivationWorker({

@@ -74,8 +74,12 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   await requireSameStore(queues, store.id);
   const facts: WorkerFacts = { ...options.facts, concurrency: options.concurrency };
   const running = await startRunning(queues, facts);
+  const lost = new Set<string>();
   const lose = (jobId: string, how: LockLoss): void => {
-    if (running.has(jobId)) options.onLockLost?.(how);
+    if (running.has(jobId) && !lost.has(jobId)) {
+      lost.add(jobId);
+      options.onLockLost?.(how);
+    }
     running.abort(jobId, { kind: "lock_lost" });
   };
   const fence = startFence(queues, (jobId) => {
@@ -100,6 +104,7 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     } finally {
       await freeSlot(queues, jobId, running.releaseSlot(jobId), disposal).catch(queues.onError);
       fence.forget(jobId);
+      lost.delete(jobId);
       running.remove(jobId);
     }
   }

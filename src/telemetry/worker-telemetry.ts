@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "pino";
 import type { Claim, RunEnd } from "../activation/ports.ts";
 import type { AttemptTelemetry } from "../activation/telemetry.ts";
 import { endLabels, handedBackLabels } from "./end-labels.ts";
@@ -6,7 +7,15 @@ import type { Tracing } from "./tracing.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 /** Both at once: each stage is a span, and its time is counted. `metrics` null: nobody scrapes. */
-export function attemptTelemetry(tracing: Tracing, metrics: WorkerMetrics | null): AttemptTelemetry {
+export function attemptTelemetry(tracing: Tracing, metrics: WorkerMetrics | null, log: Logger): AttemptTelemetry {
+  /** An end is committed by then: no number is worth its looking like a fault. */
+  function unharmed(count: () => void): void {
+    try {
+      count();
+    } catch (error) {
+      log.error({ err: error }, "an attempt could not be counted");
+    }
+  }
   return {
     async stage(name, work) {
       const since = performance.now();
@@ -17,7 +26,7 @@ export function attemptTelemetry(tracing: Tracing, metrics: WorkerMetrics | null
       }
     },
     begun: () => metrics?.begun(),
-    ended: (report, end, secretsReplaced) => metrics?.ended(report, end, secretsReplaced),
+    ended: (report, end, secretsReplaced) => unharmed(() => metrics?.ended(report, end, secretsReplaced)),
     canaryHits: (count) => metrics?.canaryHits(count),
     traceparent: () => tracing.traceparent(),
   };

@@ -65,7 +65,7 @@ describe("OpenTelemetry's variables", () => {
     };
     expect(loadedBy("cli/run-worker.js")).toBe(0);
     expect(loadedBy("telemetry/otel-sdk.js")).toBeGreaterThan(10);
-  });
+  }, 180_000);
 });
 
 describe("a span", () => {
