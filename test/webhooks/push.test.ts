@@ -11,7 +11,7 @@ import { completes, TEST_KEYS } from "../queue/rig.ts";
 import { filesHolding } from "../support/byte-search.ts";
 import { startReceiver, status, type Receiver } from "./receiver.ts";
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const SECRET = `whsec_${randomBytes(32).toString("base64")}`;
 
 /** A rig that runs activations, and sends what webhooks are told, quickly. */
