@@ -44,7 +44,7 @@ export async function deadLetters(
   const jobs = (await queues.webhook(name).getFailed(offset, offset + limit - 1)) as (Job<PushJobData> | undefined)[];
   return jobs.flatMap((job) => {
     if (job === undefined) return []; // it went meanwhile
-    const { id, data, attemptsMade, finishedOn = 0, failedReason = "" } = job;
+    const { id, data, attemptsMade, finishedOn = 0, failedReason } = job;
     return [{ delivery_id: id!, ...data, attempts: attemptsMade, failed_at: new Date(finishedOn).toISOString(), reason: failedReason }];
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DelayedError, Worker } from "bullmq";
+import { DelayedError, UnrecoverableError, Worker } from "bullmq";
 import type { Logger } from "pino";
+import { RollcallError } from "../errors.ts";
 import { closeWorker } from "../queue/close-worker.ts";
 import { PREFIX, webhookQueue } from "../queue/names.ts";
 import { redisOptions } from "../redis/connect.ts";
@@ -80,7 +81,14 @@ async function startSender(ports: SendPorts & { log: Logger }, name: string): Pr
           await job.moveToDelayed(Date.now() + LOOK_MS, token); // it was taken off, or disabled, a moment ago
           throw new DelayedError();
         }
-        return sendOnce(ports, webhook, job.data, job.attemptsMade, stopping.signal);
+        try {
+          return await sendOnce(ports, webhook, job.data, job.attemptsMade, stopping.signal);
+        } catch (error) {
+          if (error instanceof SendFailed || error instanceof UnrecoverableError || stopping.signal.aborted) throw error;
+          // A fault on our side (the store is away, a key is missing) says nothing of the receiver: tried again until it is mended.
+          log.error({ err: error, webhook: name, delivery_id: job.id }, "a result could not be made ready to be pushed");
+          throw new SendFailed(error instanceof RollcallError ? error.message : "a fault of the server; its log has more", null);
+        }
       })();
       sending.add(one);
       return one.finally(() => sending.delete(one));

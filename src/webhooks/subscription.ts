@@ -9,7 +9,7 @@ import { runScript, script } from "../queue/script.ts";
 /** Each end looks at all of them, and each server process has a connection for each. */
 export const MAX_WEBHOOKS = 50;
 
-export type WebhookEvent = `activation.${Status}`;
+type WebhookEvent = `activation.${Status}`;
 export const WEBHOOK_EVENTS = statusSchema.options.map((status) => `activation.${status}` as const);
 
 /** Which ends are pushed: of one run or all, for some results queues or any, some outcomes or all. */

@@ -25,7 +25,7 @@ export function kustomization(): Json {
 /** Every object of the manifests that kustomization.yaml names. */
 export function manifests(): Json[] {
   return (kustomization().resources as string[]).flatMap((file) =>
-    parseAllDocuments(textOf(`deploy/kubernetes/${file}`)).map((document) => document.toJS() as Json),
+    parseAllDocuments(textOf(`deploy/kubernetes/${file}`)).map((document) => document.toJS()),
   );
 }
 

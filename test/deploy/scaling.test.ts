@@ -28,7 +28,7 @@ it("the keys that workers are scaled by hold every activation that wants one: wa
     runsUntilStopped(({ activation }) => started.push(activation.activation_id)),
     { concurrency: 2 },
   );
-  await vi.waitFor(() => expect(started).toHaveLength(2), { timeout: 30_000 });
+  await vi.waitFor(() => expect(started).toHaveLength(2), { timeout: 60_000 });
   expect(await lengths()).toEqual([1, 0, 2]);
   await worker.close({ graceMs: 10_000 });
   expect(await lengths()).toEqual([3, 0, 0]);
