@@ -27,6 +27,7 @@ import { pingTimes } from "./board-load/pings.ts";
  * How fast the dashboard opens and what it costs Redis: a real Redis, and a process of the API as rollcall serve starts it. The floor
  * is the same server with nothing queued. PING is asked every few ms on a connection of its own, while the page of a queue is asked
  * for all the time, and while `rollcall clean` removes all that ended. No browser: the page's own scripts are not in these times.
+ * `--fsync everysec` tells what of it is the disk: an embedded Redis waits for it before each answer (always, the default here).
  */
 const { values: flags } = parseArgs({
   options: {
@@ -35,6 +36,7 @@ const { values: flags } = parseArgs({
     "result-mb": { type: "string", default: "3" },
     rounds: { type: "string", default: "20" },
     runs: { type: "string", default: "1" },
+    fsync: { type: "string", default: "always" },
   },
 });
 const [jobs, results, resultMb, rounds, runs] = [flags.jobs, flags.results, flags["result-mb"], flags.rounds, flags.runs].map(Number) as [
@@ -57,11 +59,11 @@ for (let run = 1; run <= runs; run += 1) await oneRun();
 const table = new Table({ head: ["", "median", "least", "most"] });
 for (const [name, values] of figures)
   table.push([name, ...[median(values), Math.min(...values), Math.max(...values)].map((value) => value.toFixed(1))]);
-console.log(`${jobs} ended activations, ${results} results of ${resultMb} MB, runs: ${runs}\n${table.toString()}`);
+console.log(`${jobs} ended activations, ${results} results of ${resultMb} MB, fsync ${flags.fsync}, runs: ${runs}\n${table.toString()}`);
 
 async function oneRun(): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), "rollcall-board-"));
-  const redis = await startTestRedis({ tcp: { password: randomBytes(9).toString("hex") } });
+  const redis = await startTestRedis({ tcp: { password: randomBytes(9).toString("hex") }, args: ["--appendfsync", flags.fsync] });
   const redisUrl = redis.target.kind === "url" ? redis.target.url : "";
   const [key, secretKey] = [randomBytes(24).toString("hex"), randomBytes(32).toString("base64")];
   const store = await openDirectoryStore(join(dir, "store"));
@@ -185,12 +187,20 @@ async function oneRun(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 10_500)); // until new queues are looked for
   }
 
+  /** With what Redis says of itself: how long its slowest command kept it, and its slowest fsync, before which nobody is answered. */
   async function pinged(name: string, meanwhile: () => Promise<unknown>): Promise<void> {
+    await queues.redis.config("SET", "latency-monitor-threshold", "1");
+    await queues.redis.latency("RESET");
     const times = await pingTimes(redis.target, meanwhile);
+    const slowest = (await queues.redis.latency("LATEST")) as [event: string, at: number, last: number, most: number][];
+    const mostOf = (pattern: RegExp): number =>
+      Math.max(0, ...slowest.filter(([event]) => pattern.test(event)).map(([, , , most]) => most));
     for (const [words, value] of [
       ["p50", atPercent(times, 50)],
       ["p99", atPercent(times, 99)],
       ["most", Math.max(...times)],
+      ["slowest command of Redis", mostOf(/command/)],
+      ["slowest fsync", mostOf(/fsync/)],
     ] as const)
       note(`PING while ${name}, ${words}, ms`, value);
   }

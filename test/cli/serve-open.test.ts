@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { hashApiKey } from "../../src/api/api-keys.ts";
 import { requireChosenKey } from "../../src/cli/api-keys-of.ts";
 import { loadSettings } from "../../src/config/load.ts";
-import { rollcall, startRollcall } from "../support/rollcall-command.ts";
+import { startRollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 it("serve refuses to listen where other hosts reach it without a chosen key, leaves nothing, and listens with one [C7]", async () => {
@@ -13,7 +13,9 @@ it("serve refuses to listen where other hosts reach it without a chosen key, lea
   mkdirSync(join(root, "run"), { mode: 0o700 });
   const env = { XDG_STATE_HOME: join(root, "state"), XDG_RUNTIME_DIR: join(root, "run"), TMPDIR: root };
   const args = ["serve", "--out", join(root, "out"), "--host", "0.0.0.0", "--port", "0"];
-  const { code, stderr, stdout } = await rollcall(args, { env });
+  const open = startRollcall(args, { env });
+  onTestFinished(() => void open.child.kill("SIGTERM"));
+  const { code, stderr, stdout } = await open.ended;
   expect([code, stdout]).toEqual([2, ""]);
   for (const word of ["0.0.0.0", "--api-keys-file", "ROLLCALL_API_KEY", "127.0.0.1"]) expect(stderr).toContain(word);
   expect([existsSync(join(root, "out")), existsSync(join(root, "state"))]).toEqual([false, false]);
@@ -29,7 +31,7 @@ it("serve refuses to listen where other hosts reach it without a chosen key, lea
   expect((await fetch(`${origin}/dashboard/api/queues`, { headers: { authorization: "Bearer k" } })).status).toBe(200);
   serve.child.kill("SIGTERM");
   expect((await serve.ended).code).toBe(0);
-});
+}, 120_000);
 
 it.each([
   ["127.0.0.1", {}, true],

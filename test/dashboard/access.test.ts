@@ -68,8 +68,8 @@ it("every path of the dashboard answers 401 without a sign-in, refuses another H
   await rig.sentinel();
   await rig.worker(completes(rig.store));
   await rig.call("/v1/activations", { key: KEYS.admin, body: [asked("act-1", { reply_to: "results-a" }), asked("act-2")] });
-  await rig.ended("act-1");
-  await rig.ended("act-2");
+  await rig.ended("act-1", 0, 60_000);
+  await rig.ended("act-2", 0, 60_000);
   await rig.call("/v1/runs/run-2/pause", { key: KEYS.admin, method: "POST" });
   await vi.waitFor(async () => expect(await rig.queues.results("results-a").getWaitingCount()).toBe(1));
   const before = await queueState(rig);
@@ -106,7 +106,7 @@ it("every path of the dashboard answers 401 without a sign-in, refuses another H
   for (const path of [...READS, ...ENTRIES, ...staticFiles()])
     expect([path, await status(path, "GET", { cookie: cookies.read })]).toEqual([path, path.startsWith("/api/redis") ? 403 : 200]);
   expect(await queueState(rig)).toEqual(before);
-});
+}, 150_000);
 
 it("what the board refuses says where it is done instead", async () => {
   const { board } = await startBoardRig();

@@ -50,12 +50,12 @@ it("a job says first which task it is, how it stands, which worker and what last
   };
   const worker = await rig.worker(run, { facts: { worker_id: "w-board" } });
   await rig.call("/v1/activations", { key: KEYS.enqueue, body: [asked("act-runs"), asked("act-fails", { reply_to: "results-a" })] });
-  await rig.ended("act-fails");
+  await rig.ended("act-fails", 0, 60_000);
 
   await vi.waitFor(
     async () =>
       expect((await jobsOf(board, "activations", "&status=active"))[0]?.data["last_event"]).toMatchObject({ note: "exec_command" }),
-    { timeout: 20_000 },
+    { timeout: 60_000 },
   );
   const [runs] = await jobsOf(board, "activations", "&status=active");
   expect(runs).toMatchObject({
@@ -101,7 +101,7 @@ it("a job says first which task it is, how it stands, which worker and what last
   for (const path of ["activations/wait", "activations/meta", "activations/act-none", "nothing/act-fails", "activations/act-fails%3Alock"])
     expect([path, (await board(`/api/queues/${path}`)).status]).toEqual([path, 404]);
   await worker.close({ graceMs: 3_000 });
-});
+}, 150_000);
 
 it("megabytes stay out of the page: neither lists nor a job's own page show or read them [D11]", async () => {
   const { rig, board } = await startBoardRig({ max_result_bytes: 10_000_000 });

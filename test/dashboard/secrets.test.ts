@@ -63,6 +63,6 @@ it("secrets of grants, variables and the model are in no answer of the dashboard
   await found();
   await rig.sentinel();
   await rig.worker(completes(rig.store));
-  for (const id of ["act-secret", "act-plain"]) await rig.ended(id);
+  for (const id of ["act-secret", "act-plain"]) await rig.ended(id, 0, 60_000);
   await found();
-});
+}, 150_000);
