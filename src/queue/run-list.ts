@@ -23,9 +23,11 @@ export interface ListedRun {
 
 // Not one that was queued again since it was looked at. ARGV: run ids, each followed by the score it had.
 const FORGET = script(`
+local gone = 0
 for i = 1, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then gone = gone + redis.call('ZREM', KEYS[1], ARGV[i]) end
 end
+return gone
 `);
 
 /**
@@ -45,9 +47,9 @@ export async function listRuns(
     if (flat.length === 0) return { runs, next: null };
     const known = await listed(queues, flat);
     const gone = flat.filter((_, index) => !known.some(({ run_id }) => run_id === flat[index - (index % 2)]));
-    if (gone.length > 0) await runScript(redis, FORGET, [keys.runs], gone);
+    const forgotten = gone.length === 0 ? 0 : ((await runScript(redis, FORGET, [keys.runs], gone)) as number);
     runs.push(...known);
-    from += known.length;
+    from += flat.length / 2 - forgotten;
   }
   return { runs, next: runs.at(-1)?.run_id ?? null };
 }

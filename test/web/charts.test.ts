@@ -17,6 +17,8 @@ it("bins hold every value once, at most 24 of them, however values are spread", 
       expect(bins.at(-1)!.to).toBeGreaterThanOrEqual(most);
     }),
   );
+  const far = distributionOf([...Array.from({ length: 1_000 }, () => 1), 1e9])!;
+  expect(far.bins.at(-1)).toMatchObject({ count: 1, to: 1e9 });
   expect(distributionOf([])).toBeNull();
   expect(distributionOf([0, 0, 0])!.bins).toEqual([{ from: 0, to: 1, count: 3 }]);
 });

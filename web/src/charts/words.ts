@@ -12,6 +12,12 @@ export function durationText(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** The same to the second, or the minute: of what is a guess, or changes as it is read. Pure. */
+export function roughText(ms: number): string {
+  if (ms < 99_500) return `${Math.round(ms / 1_000)} s`;
+  return ms < 5_970_000 ? `${Math.round(ms / 60_000)} min` : durationText(ms);
+}
+
 /** "7", "1,234", "12.3 k", "4.5 M": at most five digits. Pure. */
 export function countText(count: number): string {
   if (count < 10_000) return wholeText(count);

@@ -39,8 +39,9 @@ export function Failures({ failures }: Pick<RunReply, "failures">) {
   );
 }
 
-/** Of the end of stderr, the end says most. */
+/** Of the end of stderr, the last line says most. */
 function ending(reason: string): string {
-  const text = visible(reason.trim());
-  return text.length <= MOST_REASON ? text : `… ${text.slice(-MOST_REASON)}`;
+  const lines = visible(reason.trim()).split("\n");
+  const last = lines.at(-1) ?? "";
+  return (lines.length === 1 ? "" : "… ") + (last.length <= MOST_REASON ? last : `${last.slice(0, MOST_REASON)} …`);
 }
