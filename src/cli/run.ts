@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { Command } from "commander";
-import { admissionPolicy } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { BREAKER_MODES, type BreakerMode } from "../queue/breaker-mode.ts";
@@ -21,13 +20,12 @@ import { oneOf, wholeNumber } from "./options.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
+import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
 import { openTerminal } from "./terminal.ts";
 import { rollcallVersion } from "./version.ts";
 
-interface RunFlags extends SettingsFlags, ServerFlags {
+interface RunFlags extends SettingsFlags, ServerFlags, TaskFlags {
   out: string;
-  limit?: number;
-  repeats: number;
   json?: true;
   skipInvalid?: true;
   allowEmpty?: true;
@@ -43,10 +41,8 @@ interface RunFlags extends SettingsFlags, ServerFlags {
 export function runCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("run")
     .description("Run every task of a file; one result each in DIR. The same command again does what is missing.")
-    .argument("<tasks.jsonl>", "one task per line: {id, input, tool_grants?, files?, ...} or a whole activation")
+    .argument("<tasks.jsonl>", "one task per line: {id, input, tool_grants?, files?, ...}, a whole activation, a Gym or a GDPVal row")
     .requiredOption("--out <dir>", "output directory: results.jsonl, failures.jsonl, summary.json, manifest.json, artifacts/")
-    .option("--limit <n>", "only the first n rows", wholeNumber(1))
-    .option("--repeats <n>", "rollouts of each task", wholeNumber(1), 1)
     .option("--retry <which>", "ended tasks to run again: infra (not the agent's fault), failed, none", oneOf(RETRY_POLICIES), "infra")
     .option("--skip-invalid", "record rows that cannot be run as refused, and run the others")
     .option("--allow-empty", "a file without tasks is no error")
@@ -60,7 +56,7 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     .option("--detach", "go on without this terminal, logging to DIR/rollcall.log")
     .option("--on-end <cmd>", "shell command to run at the end; gets the path of summary.json")
     .option("--workers <n>", "with REDIS_URL: also work in this process, n sessions at once (default: only follow)", wholeNumber(1));
-  withServerFlags(command).option(
+  withServerFlags(withTaskFlags(command)).option(
     "--collect <which>",
     "with --server: files of results to bring to DIR/artifacts: all, outputs, none",
     oneOf(COLLECT),
@@ -86,7 +82,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
-    const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
+    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
         if (url !== undefined) {
@@ -119,17 +115,11 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   }
 }
 
-function batchRequest(tasks: string, flags: RunFlags, settings: Settings): BatchRequest {
+async function batchRequest(tasks: string, flags: RunFlags, settings: Settings): Promise<BatchRequest> {
+  const source = await taskSource(tasks, flags, settings);
   return {
     out: flags.out,
-    tasks: {
-      path: tasks,
-      defaults: settings,
-      toolGrants: settings.tool_grants,
-      policy: admissionPolicy(settings),
-      repeats: flags.repeats,
-      ...(flags.limit === undefined ? {} : { limit: flags.limit }),
-    },
+    tasks: source,
     skipInvalid: flags.skipInvalid === true,
     allowEmpty: flags.allowEmpty === true,
     retry: flags.retry,

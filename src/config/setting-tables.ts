@@ -119,6 +119,19 @@ export const outputsSettings = z.strictObject({
   max_total_mb: setting(z.number().positive().default(500), { description: "Limit of all collected files of one attempt, in MB." }),
 });
 
+export const referencesSettings = z.strictObject({
+  max_file_mb: setting(z.number().positive().default(200), {
+    description: "Largest file that a GDPVal row may name, in MB.",
+  }),
+  allow_dirs: setting(z.array(z.string().min(1)).default([]), {
+    description: "Directories of this machine whose files such rows may name, beside that of the task file.",
+  }),
+  allow_url_hosts: setting(z.array(z.string().min(1)).default([]), {
+    description:
+      "Hosts (`host` or `host:port`) whose URLs such rows may name although they are not public or not https. Otherwise a row could have this machine ask servers that only its network reaches.",
+  }),
+});
+
 export const s3Settings = z.strictObject({
   endpoint: setting(
     z

@@ -14,6 +14,7 @@ import {
   codexSettings,
   sandboxSettings,
   outputsSettings,
+  referencesSettings,
   s3Settings,
   queueSettings,
   floorsSettings,
@@ -71,6 +72,9 @@ export const settingsSchema = z
     }),
     taskset: setting(z.string().min(1).default("tasks"), { description: "`task_id.taskset` of rows in the short form." }),
     max_attempts: setting(z.int().min(1).max(100).default(3), { description: "Charged attempts of rows that name no number." }),
+    required_tools: setting(z.array(z.string().min(1)).default([]), {
+      description: "Tools that sessions of rows that name none must call, e.g. `finish`; GDPVal rows always require that one.",
+    }),
     system_prompt: setting(z.string().optional(), {
       description: "Put before each activation's own instructions by the worker.",
       defaultText: "none",
@@ -106,6 +110,7 @@ export const settingsSchema = z
     codex: codexSettings.prefault({}),
     sandbox: sandboxSettings.prefault({}),
     outputs: outputsSettings.prefault({}),
+    references: referencesSettings.prefault({}),
     queue: queueSettings.prefault({}),
     limiter: limiterSettings.prefault({}),
     retry: retrySettings.prefault({}),

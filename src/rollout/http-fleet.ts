@@ -32,6 +32,9 @@ export function httpFleet(parts: {
 
   return {
     enqueue: (activations, options) => enqueueThrough(client, activations, options),
+    async putInput({ sha256, path }) {
+      await client.putFile(sha256, path);
+    },
     async *follow(id, { signal }) {
       let cursor: string | undefined;
       while (!signal.aborted) {

@@ -7,6 +7,7 @@ import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
 import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
 import type { ResultFacts } from "./facts.ts";
+import { checkWithReferences } from "./fetch-references.ts";
 import type { Fleet } from "./fleet.ts";
 import { openOutputDir, requireSameRun, type Manifest, type OutputDir } from "./output-dir.ts";
 import { describePlan, planWork } from "./plan.ts";
@@ -15,7 +16,7 @@ import type { Reporter } from "./progress.ts";
 import { refusedResults } from "./refused-row.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { summarise, type Summary } from "./summary.ts";
-import { checkTasks, describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
+import { describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
 import { makeTally, type Tally } from "./tally.ts";
 import { aborted } from "./waiting.ts";
 
@@ -56,8 +57,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   try {
     const runId = out.manifest?.run_id ?? newRunId();
     const source: TaskSource = { ...request.tasks, runId };
-    const check = await checkTasks(source);
-    requireRunnable(request, check);
+    const check = await checkWithReferences(source, (found) => requireRunnable(request, found), ports.reporter.say);
     await claimDirectory(out, request, runId, check.sha256);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
