@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
 import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
+import { NO_SKILLS, readSkills, type SkillSet } from "../codex/skills.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
@@ -14,10 +15,11 @@ export interface Machine {
   providers: Partial<Record<SandboxProviderName, SandboxProvider>>;
   /** Values of the variables that activations may name as their model key. */
   modelKeys: Record<string, string | undefined>;
+  skills: SkillSet;
   host: string;
 }
 
-/** Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", or "sandbox_unusable" with its remedy. */
+/** Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", "skills_unusable", or "sandbox_unusable" with its remedy. */
 export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
   await makeDirectory(sandboxStateDir(settings), {
     what: "the place for records of sandboxes",
@@ -36,7 +38,13 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
       `sandboxes cannot be made here: ${probe.summary}${probe.fix === undefined ? "" : `; ${probe.fix}`}`,
     );
   }
-  return { codex, providers, modelKeys: Object.fromEntries(allow_key_env.map((name) => [name, env[name]])), host: hostname() };
+  const modelKeys = Object.fromEntries(allow_key_env.map((name) => [name, env[name]]));
+  return { codex, providers, modelKeys, skills: await configuredSkills(settings), host: hostname() };
+}
+
+/** The skills that the settings name. Throws RollcallError "skills_unusable". */
+export async function configuredSkills({ skills_dir }: Settings): Promise<SkillSet> {
+  return skills_dir === undefined ? NO_SKILLS : readSkills(skills_dir);
 }
 
 /** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */

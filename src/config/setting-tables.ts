@@ -85,6 +85,19 @@ export const codexSettings = z.strictObject({
     description: "For rows that name none.",
     defaultText: "Codex's",
   }),
+  model_context_window: setting(z.int().positive().optional(), {
+    description: "How many tokens the model takes, for a model that Codex does not know.",
+    defaultText: "Codex's",
+  }),
+  model_auto_compact_token_limit: setting(z.int().positive().optional(), {
+    description: "From so many tokens on, Codex sums up the conversation; at most 90 % of model_context_window.",
+    defaultText: "Codex's",
+  }),
+  extra_config: setting(z.record(z.string(), z.json()).optional(), {
+    description:
+      "More of Codex's config.toml, as a table; a row's own replaces it. Keys that Rollcall sets itself are refused (docs/codex-options.md). Not for secrets.",
+    defaultText: "none",
+  }),
 });
 
 export const sandboxSettings = z.strictObject({

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { parseS3Location } from "../artifacts/s3-location.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
+import { extraConfigRefusals } from "../contract/rules/extra-config.ts";
+import { compactLimitRefusals } from "../contract/rules/settings.ts";
 import { setting } from "./setting.ts";
 import {
   agentServerSettings,
@@ -94,6 +96,10 @@ export const settingsSchema = z
         defaultText: "the packaged one's (0.144.4)",
       },
     ),
+    skills_dir: setting(z.string().min(1).optional(), {
+      description: "Directory of skills (NAME/SKILL.md) that a worker copies into each session (docs/codex-options.md).",
+      defaultText: "none",
+    }),
     allow_providers: setting(z.array(z.enum(["bubblewrap", "host"])).default(["bubblewrap"]), {
       description: "Sandboxes a row may ask for. The configured provider is always allowed.",
     }),
@@ -148,6 +154,10 @@ export const settingsSchema = z
         path: ["queue", "lock_renew_ms"],
         message: `expected at most half of queue.lock_duration_ms (${settings.queue.lock_duration_ms})`,
       });
+    }
+    const { extra_config: extra } = settings.codex;
+    for (const refused of [...compactLimitRefusals(settings.codex), ...(extra === undefined ? [] : extraConfigRefusals(extra))]) {
+      context.addIssue({ code: "custom", path: [refused.path], message: `${refused.message}; accepted: ${refused.accepted}` });
     }
     for (const refused of grantRefusals(settings.tool_grants)) {
       context.addIssue({ code: "custom", path: [refused.path], message: `${refused.message}; accepted: ${refused.accepted}` });

@@ -57,7 +57,11 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   try {
     const runId = out.manifest?.run_id ?? newRunId();
     const source: TaskSource = { ...request.tasks, runId };
-    const check = await checkWithReferences(source, (found) => requireRunnable(request, found), ports.reporter.say);
+    const check = await checkWithReferences(
+      source,
+      (found) => requireRunnable(request, found),
+      (line) => ports.reporter.say(line),
+    );
     await claimDirectory(out, request, runId, check.sha256);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);

@@ -32,10 +32,11 @@ const link = (url: string): ReferenceSource => ({ kind: "url", url: new URL(url)
 /** A server whose answers come one after the other, the last one for ever. */
 async function server(...answers: ((response: ServerResponse, request: IncomingMessage) => void)[]) {
   const seen: string[] = [];
-  const { origin, close } = await serveOnLoopback((request, response) => {
+  const started = await serveOnLoopback((request, response) => {
     answers[Math.min(seen.push(request.url ?? ""), answers.length) - 1]!(response, request);
   });
-  onTestFinished(() => close());
+  onTestFinished(() => started.close());
+  const { origin } = started;
   return { origin, host: new URL(origin).host, seen };
 }
 const says =

@@ -167,7 +167,7 @@ describe("a GDPVal row", () => {
     const rows = (await rowsOf(given, "read")).map(good);
     expect(rows.map(({ inputs }) => inputs.length)).toEqual(GDPVAL.map(({ reference_files }) => reference_files.length));
     const [first, , third] = rows;
-    const prompt = String(first?.activations[0]?.input);
+    const prompt = JSON.stringify(first?.activations[0]?.input);
     for (const part of [GDPVAL[0]!["prompt"], GDPVAL[0]!["sector"], "- reference_files/Population v2.xlsx"]) expect(prompt).toContain(part);
     expect(prompt).toContain("{size} rows"); // a brace in a value is none of the template's
     expect(first?.activations[0]?.required_tools).toEqual(["finish"]);
