@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
 import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
-import { NO_SKILLS, readSkills, type SkillSet } from "../codex/skills.ts";
+import { skillsIn, type SkillSet } from "../codex/skills.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
@@ -39,12 +39,7 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
     );
   }
   const modelKeys = Object.fromEntries(allow_key_env.map((name) => [name, env[name]]));
-  return { codex, providers, modelKeys, skills: await configuredSkills(settings), host: hostname() };
-}
-
-/** The skills that the settings name. Throws RollcallError "skills_unusable". */
-export async function configuredSkills({ skills_dir }: Settings): Promise<SkillSet> {
-  return skills_dir === undefined ? NO_SKILLS : readSkills(skills_dir);
+  return { codex, providers, modelKeys, skills: await skillsIn(settings.skills_dir), host: hostname() };
 }
 
 /** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */

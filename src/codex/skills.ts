@@ -57,6 +57,11 @@ export async function readSkills(root: string): Promise<SkillSet> {
   return { names, sha256: names.length === 0 ? null : digest.digest("hex"), filesOf: (name) => skills.get(name) ?? [] };
 }
 
+/** The skills of a worker's configuration; none without a directory. Throws RollcallError "skills_unusable". */
+export function skillsIn(root: string | undefined): Promise<SkillSet> {
+  return root === undefined ? Promise.resolve(NO_SKILLS) : readSkills(root);
+}
+
 async function filesIn(root: string, below: string, depth: number, room: { files: number; bytes: number }): Promise<SkillFile[]> {
   const files: SkillFile[] = [];
   for (const { name, directory } of await entriesOf(join(root, below))) {

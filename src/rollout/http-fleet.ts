@@ -32,6 +32,7 @@ export function httpFleet(parts: {
 
   return {
     enqueue: (activations, options) => enqueueThrough(client, activations, options),
+    artifacts: store,
     async putInput({ sha256, path }) {
       await client.putFile(sha256, path);
     },

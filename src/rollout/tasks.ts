@@ -44,6 +44,8 @@ export interface GoodRow {
   ok: true;
   line: number;
   taskId: string;
+  /** Of its line. */
+  sha256: string;
   /** One for each repeat. */
   activations: SessionActivation[];
   /** As it was written, with all of its fields; null for a row of ours, which is an activation and may hold secrets. */
@@ -132,7 +134,8 @@ async function readRow(source: TaskSource, { line, index, text, format: file }: 
   }
   if (problems.length === 0) {
     const foreign = file.format === "rollcall" ? null : parsed.row;
-    return { ok: true, line, taskId: activations[0]!.task_id.task_id, activations, foreign, references: spelt.references, inputs };
+    const sha256 = createHash("sha256").update(text).digest("hex");
+    return { ok: true, line, taskId: activations[0]!.task_id.task_id, sha256, activations, foreign, references: spelt.references, inputs };
   }
   return bad(problems.map((problem) => ({ ...problem, path: spelt.pathOf(problem.path) })));
 }
