@@ -4,7 +4,7 @@ import { opendir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf, RollcallError } from "../errors.ts";
 
-export interface SkillFile {
+interface SkillFile {
   /** Relative to its skill, forward slashes. */
   path: string;
   bytes: Buffer;

@@ -40,7 +40,7 @@ export interface TaskSource {
 
 /** One row of the task file: what it asks for, or everything that is wrong with it. */
 export type TaskRow = GoodRow | BadRow;
-export interface GoodRow {
+interface GoodRow {
   ok: true;
   line: number;
   taskId: string;
@@ -62,7 +62,7 @@ export interface GoodRow {
 export type ReadMode = "check" | "read";
 
 /** The format that a task file is read in. Throws RollcallError "tasks_unreadable". */
-export async function formatOf({ path, format = "auto" }: TaskSource): Promise<FileFormat> {
+async function formatOf({ path, format = "auto" }: TaskSource): Promise<FileFormat> {
   await requireRegularFile(path);
   return format === "auto" ? detectFormat(path, MAX_ROW_BYTES) : { format, seen: null, given: true };
 }

@@ -21,7 +21,7 @@ const GDPVAL_FIELDS = ["prompt", "sector", "occupation", "reference_files", "ref
 const NAMES: Record<RowFormat, string> = { rollcall: "Rollcall", gym: "Gym", gdpval: "GDPVal" };
 
 /** What a row looks like, by the names of its fields; null = like none. Pure. */
-export function looksLike(row: Row): { format: RowFormat; fields: string } | null {
+function looksLike(row: Row): { format: RowFormat; fields: string } | null {
   const gdpval = GDPVAL_FIELDS.filter((field) => Object.hasOwn(row, field));
   if (gdpval.length > 1) return { format: "gdpval", fields: gdpval.join(", ") };
   if (Object.hasOwn(row, "responses_create_params")) return { format: "gym", fields: "responses_create_params" };

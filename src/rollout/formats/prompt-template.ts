@@ -6,7 +6,7 @@ import { messageOf, RollcallError } from "../../errors.ts";
 import { DEFAULT_PROMPT } from "./default-prompt.ts";
 
 /** What a template may name. */
-export const PLACEHOLDERS = ["reference_files_str", "sector", "occupation", "prompt"] as const;
+const PLACEHOLDERS = ["reference_files_str", "sector", "occupation", "prompt"] as const;
 export type PromptValues = Record<(typeof PLACEHOLDERS)[number], string>;
 
 export interface PromptTemplate {
