@@ -84,7 +84,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
-    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings), {
+    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings, stop.signal), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
         if (url !== undefined) {
@@ -117,8 +117,8 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   }
 }
 
-async function batchRequest(tasks: string, flags: RunFlags, settings: Settings): Promise<BatchRequest> {
-  const source = await taskSource(tasks, flags, settings);
+async function batchRequest(tasks: string, flags: RunFlags, settings: Settings, stop: AbortSignal): Promise<BatchRequest> {
+  const source = await taskSource(tasks, flags, settings, stop);
   return {
     out: flags.out,
     tasks: source,

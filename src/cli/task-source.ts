@@ -28,11 +28,22 @@ export function withTaskFlags(command: Command): Command {
     .option("--repeats <n>", "rollouts of each task", wholeNumber(1), 1);
 }
 
-/** How a task file is read, by flags and settings. Throws RollcallError "template_unreadable", "template_invalid". */
-export async function taskSource(path: string, flags: TaskFlags, settings: Settings): Promise<Omit<TaskSource, "runId">> {
+/** How a task file is read, by flags and settings; `signal` ends the fetching of its files. Throws RollcallError "template_unreadable", "template_invalid". */
+export async function taskSource(
+  path: string,
+  flags: TaskFlags,
+  settings: Settings,
+  signal?: AbortSignal,
+): Promise<Omit<TaskSource, "runId">> {
   const { format, promptTemplate, limit, repeats } = flags;
   const { max_file_mb, allow_dirs, allow_url_hosts } = settings.references;
-  const policy = { baseDir: dirname(path), allowDirs: allow_dirs, allowUrlHosts: allow_url_hosts, maxBytes: max_file_mb * 1_000_000 };
+  const policy = {
+    baseDir: dirname(path),
+    allowDirs: allow_dirs,
+    allowUrlHosts: allow_url_hosts,
+    maxBytes: max_file_mb * 1_000_000,
+    ...(signal === undefined ? {} : { signal }),
+  };
   return {
     path,
     format,

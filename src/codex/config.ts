@@ -72,7 +72,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
 }
 
 /**
- * Ours under what else was asked for, table by table. Admission has refused protected keys; a job that came around it gets none of
+ * What else was asked for, with ours over it, table by table. Admission has refused protected keys; a job that came around it gets none of
  * them either. Throws RollcallError "config_invalid", naming them.
  */
 function withExtra(extra: Record<string, unknown>, ours: Record<string, unknown>): Record<string, unknown> {

@@ -16,6 +16,8 @@ export interface DownloadOptions {
   maxBytes: number;
   /** Between two tries; doubled up to the longest. */
   firstPauseMs?: number;
+  /** Ends it; then it rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
 }
 
 /** Upstream's: six tries, 1 to 30 s between them, 60 s without a byte. */
@@ -39,13 +41,15 @@ export async function download(url: URL, target: string, options: DownloadOption
       minTimeout: options.firstPauseMs ?? FIRST_PAUSE_MS,
       maxTimeout: LONGEST_PAUSE_MS,
       randomize: true,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
       shouldRetry: ({ error }) => !(error instanceof RollcallError),
       async onFailedAttempt({ error }) {
-        if (error instanceof HttpStatus) await delay(Math.min(error.retryAfterMs, LONGEST_PAUSE_MS));
+        if (error instanceof HttpStatus) await delay(Math.min(error.retryAfterMs, LONGEST_PAUSE_MS), undefined, { signal: options.signal });
       },
     });
   } catch (error) {
     await rm(target, { force: true });
+    options.signal?.throwIfAborted();
     if (error instanceof RollcallError) throw error;
     throw new RollcallError("reference_missing", `${shownUrl(url)} could not be fetched: ${reasonOf(error)}`, { cause: error });
   }
@@ -62,7 +66,8 @@ class HttpStatus extends Error {
 }
 
 async function once(url: URL, target: string, options: DownloadOptions): Promise<{ bytes: number; sha256: string }> {
-  const signal = AbortSignal.timeout(LONGEST_TRY_MS);
+  const late = AbortSignal.timeout(LONGEST_TRY_MS);
+  const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal]);
   const response = await follow(url, options, signal);
   const announced = Number(response.headers["content-length"] ?? 0);
   if (announced > options.maxBytes) {

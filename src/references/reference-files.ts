@@ -16,6 +16,8 @@ export interface ReferencePolicy {
   allowUrlHosts: AllowedHosts;
   maxBytes: number;
   firstPauseMs?: number;
+  /** Ends what is being fetched; whoever waits for it gets the signal's reason. */
+  signal?: AbortSignal;
 }
 
 export interface ReferenceFiles {
@@ -60,15 +62,16 @@ export function referenceFiles(policy: ReferencePolicy, cache: () => Promise<Url
         "the file that the row means",
       );
     } catch (error) {
+      policy.signal?.throwIfAborted();
       if (error instanceof RollcallError) return asProblem(error);
       return problem("reference_missing", `it cannot be read: ${messageOf(error)}`, "a file that can be read");
     }
   }
 
   async function fetched(url: URL, sha256: string | null): Promise<LocalCopy> {
-    const { allowUrlHosts: allowed, maxBytes, firstPauseMs } = policy;
+    const { allowUrlHosts: allowed, maxBytes, firstPauseMs, signal } = policy;
     opened ??= cache();
-    return (await opened).fetch(url, sha256, { allowed, maxBytes, ...(firstPauseMs === undefined ? {} : { firstPauseMs }) });
+    return (await opened).fetch(url, sha256, { allowed, maxBytes, signal, ...(firstPauseMs === undefined ? {} : { firstPauseMs }) });
   }
 
   return {

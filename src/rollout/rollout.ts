@@ -8,6 +8,7 @@ import type { RetryPolicy } from "./again.ts";
 import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
+import { EXIT } from "./exit-code.ts";
 import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
 import type { ResultFacts } from "./facts.ts";
 import { checkWithReferences } from "./fetch-references.ts";
@@ -63,11 +64,12 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   try {
     const runId = out.manifest?.run_id ?? newRunId();
     const source: TaskSource = { ...request.tasks, runId };
-    const check = await checkWithReferences(
-      source,
-      (found) => requireRunnable(request, found),
-      (line) => ports.reporter.say(line),
-    );
+    const accept = (found: TaskCheck): void => requireRunnable(request, found);
+    const check = await checkWithReferences(source, accept, (line) => ports.reporter.say(line)).catch((error: unknown) => {
+      if (!ports.stop.signal.aborted) throw error;
+      const message = "stopped while reference files were fetched; nothing was queued, and those that came are kept";
+      throw new RollcallError("interrupted", message, { exitCode: EXIT.interrupted });
+    });
     await claimDirectory(out, request, source, check);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);

@@ -169,6 +169,20 @@ describe("URLs that a row names", () => {
     expect(inner.seen).toEqual([]);
   });
 
+  it("are given up at once when nobody wants them any more", async () => {
+    const stop = new AbortController();
+    const reason = new Error("stopped");
+    const there = await server(says("busy", 503, { "retry-after": "30" }), () => undefined);
+    const { files, cache } = setUp({ allowUrlHosts: [there.host], signal: stop.signal });
+    const waiting = files.get(reference([link(`${there.origin}/busy`)]));
+    await expect.poll(() => there.seen.length).toBe(1);
+    const hanging = files.get(reference([link(`${there.origin}/hangs`)]));
+    await expect.poll(() => there.seen.length).toBe(2);
+    stop.abort(reason);
+    await Promise.all([waiting, hanging].map((one) => expect(one).rejects.toBe(reason)));
+    expect(readdirSync(join(cache, "files"))).toEqual([]);
+  });
+
   it("may redirect, a few times", async () => {
     const there = await server((response, { url }) =>
       url === "/b" ? says("bytes")(response) : void response.writeHead(302, { location: url === "/loop" ? "/loop" : "/b" }).end(),
