@@ -54,7 +54,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "R43", claimed: true, text: "A startup failure is 502 class and retryable; an unusable grant 422 class and terminal" },
   { id: "R44", claimed: true, text: "The same request gives the same result or error" },
   { id: "R45", claimed: true, text: "220 tasks end in exactly one final row each" },
-  { id: "R46", claimed: false, text: "Deliverables under task_<id>/repeat_<n>/ with finish_params.json" },
+  { id: "R46", claimed: true, text: "Deliverables under task_<id>/repeat_<n>/ with finish_params.json" },
   { id: "R47", claimed: true, text: "pkill by the model does not reach the supervisor" },
   { id: "R48", claimed: true, text: "The Codex version is pinned and checked" },
   { id: "R49", claimed: false, text: "Real-Codex tests run always" },

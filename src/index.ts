@@ -49,6 +49,7 @@ export { openDirectoryStore } from "./artifacts/directory-store.ts";
 export { openArtifactStore, type S3Settings } from "./artifacts/open-store.ts";
 export type { ArtifactStore } from "./artifacts/types.ts";
 export { checkCodexVersion, findCodex, type CodexBinary } from "./codex/binary.ts";
+export { NO_SKILLS, readSkills, type SkillSet } from "./codex/skills.ts";
 export { createLogger } from "./logging.ts";
 export { startActivationWorker, type ActivationWorker } from "./queue/activation-worker.ts";
 export { startSentinel, type Sentinel } from "./queue/sentinel.ts";

@@ -2,10 +2,12 @@
 import type { Logger } from "pino";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { CodexBinary } from "../codex/binary.ts";
+import type { SkillSet } from "../codex/skills.ts";
 import { redactError, type LiveSecrets } from "../redact/index.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/types.ts";
 import { beginAttempt, requireModelKey } from "./attempt.ts";
 import { codexFor, launchCommand, openSandbox, placeFiles, planSession, writeConfig } from "./open-sandbox.ts";
+import { placeSkills } from "./place-skills.ts";
 import type { Claim, RunEnd } from "./ports.ts";
 import { preflight } from "./preflight.ts";
 import { newReport } from "./report.ts";
@@ -23,6 +25,7 @@ export interface RunPorts {
   modelKeys: Readonly<Record<string, string | undefined>>;
   defaultKeyEnv: string;
   systemPrompt: string | undefined;
+  skills: SkillSet;
   /** How long each step of making a sandbox may take: itself, placing files, bwrap's start. */
   createSeconds: number;
   worker: { id: string; host: string; version: string };
@@ -53,6 +56,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     const sandbox = await stage("sandbox", () => openSandbox(context, codex, ports, claim.signal));
     report.opened(sandbox);
     await stage("place", () => placeFiles(context, sandbox, ports, claim.signal));
+    await stage("skills", () => placeSkills(context, sandbox, ports, claim.signal));
     const command = launchCommand(context, sandbox, codex);
     const granted = await stage("preflight", () => preflight(context, sandbox, { version: codex.version, command }, claim.signal));
     report.checked(granted);

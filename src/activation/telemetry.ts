@@ -3,7 +3,19 @@ import type { RunEnd } from "./ports.ts";
 import type { AttemptReport } from "./settle.ts";
 
 /** The stages of an attempt whose times are worth knowing, in their order. */
-export const STAGES = ["sandbox", "place", "preflight", "plan", "configure", "codex", "classify", "collect", "destroy", "commit"] as const;
+export const STAGES = [
+  "sandbox",
+  "place",
+  "skills",
+  "preflight",
+  "plan",
+  "configure",
+  "codex",
+  "classify",
+  "collect",
+  "destroy",
+  "commit",
+] as const;
 type StageName = (typeof STAGES)[number];
 
 /** Does the work of a stage, and answers or throws what it does. */

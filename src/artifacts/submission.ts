@@ -6,8 +6,13 @@ import type { ResponseItem } from "../contract/response.ts";
  * the place of the list is read as the tools themselves read it: a JSON list, or one bare name.
  */
 export function handedInPaths(items: readonly ResponseItem[], requiredTools: readonly string[]): string[] {
-  const call = items.findLast((item) => item.type === "function_call" && item.status === "completed" && requiredTools.includes(item.name));
-  return call?.type === "function_call" ? pathsOf(parsed(call.arguments)) : [];
+  return pathsOf(lastHandIn(items, requiredTools));
+}
+
+/** The arguments of the last successful call of one of the tools; null without one, or when they are no JSON. Pure. */
+export function lastHandIn(items: readonly ResponseItem[], tools: readonly string[]): unknown {
+  const call = items.findLast((item) => item.type === "function_call" && item.status === "completed" && tools.includes(item.name));
+  return call?.type === "function_call" ? parsed(call.arguments) : null;
 }
 
 function pathsOf(call: unknown): string[] {

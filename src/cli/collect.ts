@@ -7,7 +7,7 @@ import { summaryTable } from "../rollout/summary-table.ts";
 
 export function collectCommand(): Command {
   const command = new Command("collect")
-    .description("Rebuild results.jsonl, failures.jsonl and summary.json of DIR from its artifacts.")
+    .description("Rebuild results.jsonl, failures.jsonl, summary.json, coverage.json and the tasks' directories of DIR from its artifacts.")
     .requiredOption("--out <dir>", "output directory of a run")
     .option("--json", "the summary as JSON on stdout");
   return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {

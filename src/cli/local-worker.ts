@@ -49,6 +49,7 @@ export async function startLocalWorker(
     modelKeys: machine.modelKeys,
     defaultKeyEnv: settings.model.api_key_env,
     systemPrompt: settings.system_prompt,
+    skills: machine.skills,
     createSeconds: settings.sandbox.create_seconds,
     worker,
     abandoned,

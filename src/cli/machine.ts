@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
 import { binaryStamp, checkCodexVersion, findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../codex/binary.ts";
+import { skillsIn, type SkillSet } from "../codex/skills.ts";
 import { admissionPolicy, type Environment } from "../config/load.ts";
 import { secretVariable } from "../config/secret-variable.ts";
 import type { Settings } from "../config/settings.ts";
@@ -15,12 +16,13 @@ export interface Machine {
   providers: Partial<Record<SandboxProviderName, SandboxProvider>>;
   /** Values of the variables that activations may name as their model key. */
   modelKeys: Record<string, string | undefined>;
+  skills: SkillSet;
   host: string;
 }
 
 /**
- * Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", "sandbox_unusable" with its remedy, or what
- * {@link secretVariable} throws.
+ * Throws RollcallError "directory_unusable", "binary_missing", "codex_version_mismatch", "skills_unusable", "sandbox_unusable" with its
+ * remedy, or what {@link secretVariable} throws.
  */
 export async function prepareMachine(settings: Settings, env: Environment): Promise<Machine> {
   await makeDirectory(sandboxStateDir(settings), {
@@ -42,7 +44,7 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
   }
   const modelKeys: Machine["modelKeys"] = {};
   for (const name of allow_key_env) modelKeys[name] = await secretVariable(env, name);
-  return { codex, providers, modelKeys, host: hostname() };
+  return { codex, providers, modelKeys, skills: await skillsIn(settings.skills_dir), host: hostname() };
 }
 
 /** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createHash } from "node:crypto";
 import { Command } from "commander";
-import { admissionPolicy } from "../config/load.ts";
+import { skillsIn } from "../codex/skills.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { BREAKER_MODES, type BreakerMode } from "../queue/breaker-mode.ts";
 import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
 import { COLLECT, type Collect } from "../rollout/collect-files.ts";
 import { exitCodeOf } from "../rollout/exit-code.ts";
-import { OUTPUT_FILES, type Manifest } from "../rollout/output-dir.ts";
+import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { checkModel } from "../rollout/preflight.ts";
 import { humanReporter, jsonReporter } from "../rollout/progress.ts";
 import { runBatch, type BatchRequest } from "../rollout/rollout.ts";
@@ -16,22 +15,22 @@ import { summaryTable } from "../rollout/summary-table.ts";
 import { join } from "node:path";
 import { detach, reportAccepted } from "./detach.ts";
 import type { Machine } from "./machine.ts";
+import { comparableSettings, otherSettings, versions } from "./manifest-settings.ts";
 import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
+import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
 import { openTerminal } from "./terminal.ts";
-import { rollcallVersion } from "./version.ts";
 
-interface RunFlags extends SettingsFlags, ServerFlags {
+interface RunFlags extends SettingsFlags, ServerFlags, TaskFlags {
   out: string;
-  limit?: number;
-  repeats: number;
   json?: true;
   skipInvalid?: true;
   allowEmpty?: true;
   retry: RetryPolicy;
+  retryFailed?: true;
   probe?: number;
   breaker?: BreakerMode;
   detach?: true;
@@ -43,11 +42,10 @@ interface RunFlags extends SettingsFlags, ServerFlags {
 export function runCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("run")
     .description("Run every task of a file; one result each in DIR. The same command again does what is missing.")
-    .argument("<tasks.jsonl>", "one task per line: {id, input, tool_grants?, files?, ...} or a whole activation")
+    .argument("<tasks.jsonl>", "one task per line: {id, input, tool_grants?, files?, ...}, a whole activation, a Gym or a GDPVal row")
     .requiredOption("--out <dir>", "output directory: results.jsonl, failures.jsonl, summary.json, manifest.json, artifacts/")
-    .option("--limit <n>", "only the first n rows", wholeNumber(1))
-    .option("--repeats <n>", "rollouts of each task", wholeNumber(1), 1)
     .option("--retry <which>", "ended tasks to run again: infra (not the agent's fault), failed, none", oneOf(RETRY_POLICIES), "infra")
+    .option("--retry-failed", "the same as --retry failed: all that is not gradable runs again")
     .option("--skip-invalid", "record rows that cannot be run as refused, and run the others")
     .option("--allow-empty", "a file without tasks is no error")
     .option("--probe <n>", "so many must begin before the rest is queued (default: 1 above 20 tasks)", wholeNumber(0))
@@ -60,7 +58,7 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     .option("--detach", "go on without this terminal, logging to DIR/rollcall.log")
     .option("--on-end <cmd>", "shell command to run at the end; gets the path of summary.json")
     .option("--workers <n>", "with REDIS_URL: also work in this process, n sessions at once (default: only follow)", wholeNumber(1));
-  withServerFlags(command).option(
+  withServerFlags(withTaskFlags(command)).option(
     "--collect <which>",
     "with --server: files of results to bring to DIR/artifacts: all, outputs, none",
     oneOf(COLLECT),
@@ -86,7 +84,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
-    const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
+    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings, stop.signal), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
         if (url !== undefined) {
@@ -119,39 +117,19 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   }
 }
 
-function batchRequest(tasks: string, flags: RunFlags, settings: Settings): BatchRequest {
+async function batchRequest(tasks: string, flags: RunFlags, settings: Settings, stop: AbortSignal): Promise<BatchRequest> {
+  const source = await taskSource(tasks, flags, settings, stop);
   return {
     out: flags.out,
-    tasks: {
-      path: tasks,
-      defaults: settings,
-      toolGrants: settings.tool_grants,
-      policy: admissionPolicy(settings),
-      repeats: flags.repeats,
-      ...(flags.limit === undefined ? {} : { limit: flags.limit }),
-    },
+    tasks: source,
     skipInvalid: flags.skipInvalid === true,
     allowEmpty: flags.allowEmpty === true,
-    retry: flags.retry,
+    retry: flags.retryFailed === true ? "failed" : flags.retry,
     probe: flags.probe ?? null,
     breaker: flags.breaker ?? settings.breaker.mode,
-    comparable: comparableSettings(settings, flags.repeats),
-    versions: { rollcall: rollcallVersion(), node: process.versions.node },
-  };
-}
-
-/** What changes the work itself. Not: where the model server is, tokens, limits of start-up and of this machine. */
-function comparableSettings(settings: Settings, repeats: number): Manifest["settings"] {
-  const { model, codex, sandbox, codex_version, system_prompt, tool_grants } = settings;
-  return {
-    repeats,
-    model: model.name ?? null,
-    reasoning_effort: codex.reasoning_effort ?? null,
-    timeout_seconds: codex.timeout_seconds,
-    codex_version: codex_version ?? null,
-    sandbox: sandbox.provider,
-    system_prompt_sha256: system_prompt === undefined ? null : createHash("sha256").update(system_prompt).digest("hex"),
-    tool_grants: tool_grants.map(({ name }) => name),
+    comparable: comparableSettings(settings, flags.repeats, (await skillsIn(settings.skills_dir)).sha256),
+    otherSettings: otherSettings(settings),
+    versions: versions(settings),
   };
 }
 

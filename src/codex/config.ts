@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import { leadingInstructions } from "../contract/input.ts";
+import { protectedKeysIn } from "../contract/rules/extra-config.ts";
+import { RollcallError } from "../errors.ts";
 import type { McpServerEntry } from "./mcp-servers.ts";
 
 /** Id of our model provider in config.toml; Codex reserves "openai". */
@@ -34,11 +36,11 @@ export interface CodexConfigInput {
   servers: Readonly<Record<string, McpServerEntry>>;
 }
 
-/** Everything config.toml holds, as an object; {@link renderConfig} makes the text. Pure. */
+/** Everything config.toml holds, as an object; {@link renderConfig} makes the text. Pure. Throws RollcallError "config_invalid". */
 export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
   const { codex, model, sandbox } = input.activation;
   const instructions = developerInstructions(input);
-  return {
+  return withExtra(codex.extra_config ?? {}, {
     model_provider: PROVIDER,
     ...defined({ model: model.name ?? (model.base_url === undefined ? undefined : DEFAULT_MODEL) }),
     approval_policy: "never",
@@ -69,7 +71,27 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     // Otherwise 0.144.4 trusts the workdir, and its .codex/config.toml may send a granted server's token elsewhere.
     projects: { [input.workdir]: { trust_level: "untrusted" } },
     ...(Object.keys(input.servers).length === 0 ? {} : { mcp_servers: { ...input.servers } }),
-  };
+  });
+}
+
+/**
+ * What else was asked for, with ours over it, table by table. Admission has refused protected keys; a job that came around it gets none of
+ * them either. Throws RollcallError "config_invalid", naming them.
+ */
+function withExtra(extra: Record<string, unknown>, ours: Record<string, unknown>): Record<string, unknown> {
+  const touched = protectedKeysIn(extra);
+  if (touched.length > 0)
+    throw new RollcallError("config_invalid", `codex.extra_config sets ${touched.join(", ")}, which Rollcall sets itself`);
+  const merged = { ...extra, ...ours };
+  for (const [key, value] of Object.entries(ours)) {
+    const other = extra[key];
+    if (isTable(value) && isTable(other)) merged[key] = { ...other, ...value };
+  }
+  return merged;
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
 /** Where Codex finds the Responses API. */

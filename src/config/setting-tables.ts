@@ -86,6 +86,19 @@ export const codexSettings = z.strictObject({
     description: "For rows that name none.",
     defaultText: "Codex's",
   }),
+  model_context_window: setting(z.int().positive().optional(), {
+    description: "How many tokens the model takes, for a model that Codex does not know.",
+    defaultText: "Codex's",
+  }),
+  model_auto_compact_token_limit: setting(z.int().positive().optional(), {
+    description: "From so many tokens on, Codex sums up the conversation; at most 90 % of model_context_window.",
+    defaultText: "Codex's",
+  }),
+  extra_config: setting(z.record(z.string(), z.json()).optional(), {
+    description:
+      "More of Codex's config.toml, as a table; a row's own replaces it. Keys that Rollcall sets itself are refused (docs/codex-options.md). Not for secrets.",
+    defaultText: "none",
+  }),
 });
 
 export const sandboxSettings = z.strictObject({
@@ -118,6 +131,19 @@ export const outputsSettings = z.strictObject({
   }),
   max_file_mb: setting(z.number().positive().default(100), { description: "Larger files are left out, with a gap. In MB." }),
   max_total_mb: setting(z.number().positive().default(500), { description: "Limit of all collected files of one attempt, in MB." }),
+});
+
+export const referencesSettings = z.strictObject({
+  max_file_mb: setting(z.number().positive().default(200), {
+    description: "Largest file that a GDPVal row may name, in MB.",
+  }),
+  allow_dirs: setting(z.array(z.string().min(1)).default([]), {
+    description: "Directories of this machine whose files such rows may name, beside that of the task file.",
+  }),
+  allow_url_hosts: setting(z.array(z.string().min(1)).default([]), {
+    description:
+      "Hosts (`host` or `host:port`) whose URLs such rows may name although they are not public or not https. Otherwise a row could have this machine ask servers that only its network reaches.",
+  }),
 });
 
 export const s3Settings = z.strictObject({

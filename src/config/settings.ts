@@ -3,6 +3,8 @@ import { z } from "zod";
 import { parseS3Location } from "../artifacts/s3-location.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
+import { extraConfigRefusals } from "../contract/rules/extra-config.ts";
+import { compactLimitRefusals } from "../contract/rules/settings.ts";
 import { setting } from "./setting.ts";
 import {
   agentServerSettings,
@@ -14,6 +16,7 @@ import {
   codexSettings,
   sandboxSettings,
   outputsSettings,
+  referencesSettings,
   s3Settings,
   queueSettings,
   floorsSettings,
@@ -73,6 +76,9 @@ export const settingsSchema = z
     }),
     taskset: setting(z.string().min(1).default("tasks"), { description: "`task_id.taskset` of rows in the short form." }),
     max_attempts: setting(z.int().min(1).max(100).default(3), { description: "Charged attempts of rows that name no number." }),
+    required_tools: setting(z.array(z.string().min(1)).default([]), {
+      description: "Tools that sessions of rows that name none must call, e.g. `finish`; GDPVal rows always require that one.",
+    }),
     system_prompt: setting(z.string().optional(), {
       description: "Put before each activation's own instructions by the worker.",
       defaultText: "none",
@@ -92,6 +98,10 @@ export const settingsSchema = z
         defaultText: "the packaged one's (0.144.4)",
       },
     ),
+    skills_dir: setting(z.string().min(1).optional(), {
+      description: "Directory of skills (NAME/SKILL.md) that a worker copies into each session (docs/codex-options.md).",
+      defaultText: "none",
+    }),
     allow_providers: setting(z.array(z.enum(["bubblewrap", "host"])).default(["bubblewrap"]), {
       description: "Sandboxes a row may ask for. The configured provider is always allowed.",
     }),
@@ -108,6 +118,7 @@ export const settingsSchema = z
     codex: codexSettings.prefault({}),
     sandbox: sandboxSettings.prefault({}),
     outputs: outputsSettings.prefault({}),
+    references: referencesSettings.prefault({}),
     queue: queueSettings.prefault({}),
     limiter: limiterSettings.prefault({}),
     retry: retrySettings.prefault({}),
@@ -147,6 +158,10 @@ export const settingsSchema = z
         path: ["queue", "lock_renew_ms"],
         message: `expected at most half of queue.lock_duration_ms (${settings.queue.lock_duration_ms})`,
       });
+    }
+    const { extra_config: extra } = settings.codex;
+    for (const refused of [...compactLimitRefusals(settings.codex), ...(extra === undefined ? [] : extraConfigRefusals(extra))]) {
+      context.addIssue({ code: "custom", path: [refused.path], message: `${refused.message}; accepted: ${refused.accepted}` });
     }
     for (const refused of grantRefusals(settings.tool_grants)) {
       context.addIssue({ code: "custom", path: [refused.path], message: `${refused.message}; accepted: ${refused.accepted}` });

@@ -74,7 +74,9 @@ const codexSchema = z.strictObject({
   model_context_window: z.int().positive().optional(),
   model_auto_compact_token_limit: z.int().positive().optional(),
   reasoning_effort: z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(),
-  skills: z.array(z.string()).optional(),
+  /** Names among the worker's skills (its `skills_dir`); absent = all of them. */
+  skills: z.array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, "expected the name of a skill")).optional(),
+  /** More of config.toml; keys that Rollcall sets itself are refused. No secrets: it is not sealed. */
   extra_config: z.record(z.string(), z.json()).optional(),
 });
 

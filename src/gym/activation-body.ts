@@ -29,13 +29,14 @@ const UNSUPPORTED = [
 ] as const;
 
 /** They would change the model call, which is Codex's own. */
-const UNSUPPORTED_METADATA = ["chat_template_kwargs", "extra_body"] as const;
+export const UNSUPPORTED_METADATA = ["chat_template_kwargs", "extra_body"] as const;
 
 const unsupported = z.null({ error: "a Codex session does not support it; leave it out" }).optional();
 const only = <T extends string | boolean>(value: T) =>
   z.literal(value, { error: `a Codex session only supports ${JSON.stringify(value)}` }).nullish();
 
-const bodySchema = z.strictObject({
+/** A request that a Codex session can honour, without judging its input. */
+export const bodySchema = z.strictObject({
   /** Judged by admission, like that of any activation. */
   input: z.unknown(),
   instructions: z.string().nullish(),

@@ -3,6 +3,9 @@ import { rename, rm } from "node:fs/promises";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
+import { completing } from "./complete-results.ts";
+import { coverageOf } from "./coverage.ts";
+import { openRowFile } from "./row-file.ts";
 import { openJsonLines } from "./json-lines.ts";
 import { openOutputDir } from "./output-dir.ts";
 import { openResultsFiles } from "./results-files.ts";
@@ -11,7 +14,7 @@ import { factsOf } from "./facts.ts";
 import type { ActivationResult } from "../contract/result.ts";
 
 /**
- * Rebuilds results.jsonl, failures.jsonl and summary.json of an output directory from its store. Lines for rows that were
+ * Rebuilds results.jsonl, failures.jsonl, summary.json, coverage.json and the tasks' directories of an output directory from its store. Lines for rows that were
  * refused before they were queued are kept: the store never had them. The old files stand until the new ones are complete.
  */
 export async function collectResults(
@@ -25,7 +28,9 @@ export async function collectResults(
     const store = await openStore(out.file("artifacts"));
     const fresh = { results: `${out.file("results")}.new`, failures: `${out.file("failures")}.new` };
     await Promise.all(Object.values(fresh).map((path) => rm(path, { force: true })));
-    const files = await openResultsFiles(fresh);
+    const raw = await openResultsFiles(fresh);
+    const rows = await openRowFile(out.file("rows"));
+    const files = rows === null ? raw : completing(raw, { out: out.path, rows, store });
     let results = 0;
     for await (const id of store.listEnded()) {
       const result = await store.readCommit(id);
@@ -36,9 +41,14 @@ export async function collectResults(
       if (!files.recorded.has(result.activation_id)) await files.take(result);
     });
     await files.close();
+    await rows?.close();
     await rename(fresh.failures, out.file("failures"));
     await rename(fresh.results, out.file("results"));
-    const total = files.recorded.size;
+    // Without rows.jsonl (an earlier version) only what is there can be known.
+    const ids = [...new Set([...(rows?.ids ?? []), ...files.recorded.keys()])];
+    const total = ids.length;
+    const asked = { runId: out.manifest.run_id, expected: total, ids };
+    await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
     const summary = summarise(files.recorded.values(), {
       runId: out.manifest.run_id,
       total,

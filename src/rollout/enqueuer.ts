@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import { RollcallError } from "../errors.ts";
+import type { LocalCopy } from "../references/reference.ts";
 import type { EnqueueAnswer, Fleet } from "./fleet.ts";
 import type { WorkPlan } from "./plan.ts";
+import { inputPutter } from "./put-inputs.ts";
 import type { BadRow } from "./task-row.ts";
 import { readTasks, type TaskRow, type TaskSource } from "./tasks.ts";
 
@@ -28,7 +30,7 @@ export function makeEnqueuer(
     noWorkerFor: (needs: string) => void;
   },
 ): Enqueuer {
-  const rows = plannedOf(readTasks(source, "read"), plan, on.badRow);
+  const rows = plannedOf(readTasks(source, "read"), plan, { badRow: on.badRow, inputs: inputPutter((copy) => fleet.putInput(copy)) });
   let left = plan.work.size;
   const told = new Set<string>();
 
@@ -90,11 +92,17 @@ export function makeEnqueuer(
 async function* plannedOf(
   rows: AsyncGenerator<TaskRow>,
   plan: WorkPlan,
-  badRow: (row: BadRow) => Promise<void>,
+  on: { badRow: (row: BadRow) => Promise<void>; inputs: (copies: readonly LocalCopy[]) => Promise<void> },
 ): AsyncGenerator<SessionActivation, undefined> {
   for await (const row of rows) {
-    if (!row.ok) await badRow(row);
-    else for (const activation of row.activations) if (plan.work.has(activation.activation_id)) yield activation;
+    if (!row.ok) {
+      await on.badRow(row);
+      continue;
+    }
+    const planned = row.activations.filter(({ activation_id }) => plan.work.has(activation_id));
+    if (planned.length === 0) continue;
+    await on.inputs(row.inputs); // before a worker can look for them
+    yield* planned;
   }
   return undefined;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ArtifactStore } from "../artifacts/types.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import type { LocalCopy } from "../references/reference.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerState } from "../queue/breaker.ts";
 import type { RefusingModel } from "../queue/model-limiter.ts";
@@ -13,6 +15,10 @@ export interface Fleet {
    * get a new generation.
    */
   enqueue(activations: readonly SessionActivation[], options: { again: boolean }): Promise<EnqueueAnswer[]>;
+  /** Where the files of results are. */
+  readonly artifacts: Pick<ArtifactStore, "directory" | "open" | "size">;
+  /** Has a file of this machine where workers find it, for activations that name it by its sha256. Throws "sha256_differs". */
+  putInput(copy: LocalCopy): Promise<void>;
   /** Ends of the run's activations, from the beginning, repeated after a reconnect; returns when aborted. */
   follow(runId: string, options: { signal: AbortSignal }): AsyncIterable<{ activation_id: string; generation: number }>;
   /** Resolves when the model began to work on it, or when aborted; of one that never begins only when aborted. */

@@ -32,6 +32,10 @@ export function httpFleet(parts: {
 
   return {
     enqueue: (activations, options) => enqueueThrough(client, activations, options),
+    artifacts: store,
+    async putInput({ sha256, path }) {
+      await client.putFile(sha256, path);
+    },
     async *follow(id, { signal }) {
       let cursor: string | undefined;
       while (!signal.aborted) {

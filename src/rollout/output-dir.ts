@@ -13,6 +13,8 @@ export const OUTPUT_FILES = {
   results: "results.jsonl",
   failures: "failures.jsonl",
   summary: "summary.json",
+  coverage: "coverage.json",
+  rows: "rows.jsonl",
   log: "rollcall.log",
   artifacts: "artifacts",
   lock: ".lock",
@@ -25,8 +27,16 @@ const manifestSchema = z.looseObject({
   schema: z.literal("rollcall.manifest/1"),
   run_id: z.string(),
   created_at: z.string(),
-  tasks: z.looseObject({ path: z.string(), sha256: z.string() }),
+  tasks: z.looseObject({
+    path: z.string(),
+    sha256: z.string(),
+    /** null: it is in no repository, or there is no git. */
+    git: z.object({ commit: z.string(), modified: z.boolean() }).nullable().optional(),
+  }),
+  /** Those under which results compare; null = the default. */
   settings: comparableSchema,
+  /** The others of the first start, without what may be secret. */
+  other_settings: comparableSchema.optional(),
   versions: z.record(z.string(), z.string()),
 });
 export type Manifest = z.infer<typeof manifestSchema>;
@@ -112,7 +122,7 @@ export function requireSameRun(root: string, manifest: Manifest, wanted: Pick<Ma
     );
   }
   const names = [...new Set([...Object.keys(manifest.settings), ...Object.keys(wanted.settings)])].sort();
-  const changed = names.filter((name) => JSON.stringify(manifest.settings[name]) !== JSON.stringify(wanted.settings[name]));
+  const changed = names.filter((name) => JSON.stringify(manifest.settings[name] ?? null) !== JSON.stringify(wanted.settings[name] ?? null));
   if (changed.length > 0) {
     const shown = changed.map(
       (name) => `  ${name}: ${JSON.stringify(manifest.settings[name] ?? null)} there, ${JSON.stringify(wanted.settings[name] ?? null)} now`,

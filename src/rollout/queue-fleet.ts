@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
@@ -48,6 +49,8 @@ export function queueFleet(parts: {
   return {
     enqueue: (activations, { again }) =>
       again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
+    artifacts: store,
+    putInput: ({ sha256, path }) => store.putInput(sha256, createReadStream(path)),
     async *follow(runId, { signal }) {
       const gone = new AbortController();
       parts.lost.catch((error: unknown) => gone.abort(error));

@@ -8,8 +8,10 @@ export interface ResultsFiles {
   readonly recorded: ReadonlyMap<string, ResultFacts>;
   /** What was repaired or ignored on opening, for people. */
   readonly remarks: readonly string[];
-  /** Appends a result and its failed attempts, durably. A generation that is recorded is not written again (false). */
-  take(result: ActivationResult): Promise<boolean>;
+  /** Its generation is not recorded yet. */
+  isNew(result: ActivationResult): boolean;
+  /** Appends a result, with `more` fields, and its failed attempts, durably. A generation that is recorded is not written again (false). */
+  take(result: ActivationResult, more?: Readonly<Record<string, unknown>>): Promise<boolean>;
   /** Its line no longer counts: the result itself is gone. */
   forget(activationId: string): void;
   close(): Promise<void>;
@@ -30,12 +32,17 @@ export async function openResultsFiles(paths: { results: string; failures: strin
     else recorded.set(facts.activation_id, facts);
   });
 
+  function isNew({ activation_id, generation }: ActivationResult): boolean {
+    const before = recorded.get(activation_id);
+    return before === undefined || before.refused_row || before.generation < generation;
+  }
+
   return {
     recorded,
+    isNew,
     remarks: [...remarks("results.jsonl", results, foreign), ...remarks("failures.jsonl", failures, 0)],
-    async take(result) {
-      const before = recorded.get(result.activation_id);
-      if (before !== undefined && !before.refused_row && before.generation >= result.generation) return false;
+    async take(result, more = {}) {
+      if (!isNew(result)) return false;
       const facts = factsOf(result);
       if (facts === null) throw new Error(`the result of ${result.activation_id} lacks required fields`);
       recorded.set(result.activation_id, facts); // before the first await: two calls with one result write one line
@@ -46,7 +53,7 @@ export async function openResultsFiles(paths: { results: string; failures: strin
       for (const { attempt } of failed) failedAttempts.add(attemptKey(result.activation_id, attempt));
       const { activation_id, run_id, generation, task_id } = result;
       await failures.append(failed.map((attempt) => ({ activation_id, run_id, generation, task_id, ...attempt })));
-      await results.append([result]);
+      await results.append([{ ...result, ...more }]);
       return true;
     },
     forget: (activationId) => void recorded.delete(activationId),

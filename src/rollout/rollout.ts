@@ -5,17 +5,23 @@ import type { BreakerOpening } from "../queue/breaker.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
+import { claimDirectory } from "./claim-directory.ts";
+import { completing } from "./complete-results.ts";
+import { coverageOf } from "./coverage.ts";
+import { EXIT } from "./exit-code.ts";
 import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
 import type { ResultFacts } from "./facts.ts";
+import { checkWithReferences } from "./fetch-references.ts";
 import type { Fleet } from "./fleet.ts";
-import { openOutputDir, requireSameRun, type Manifest, type OutputDir } from "./output-dir.ts";
+import { openOutputDir, type Manifest, type OutputDir } from "./output-dir.ts";
 import { describePlan, planWork } from "./plan.ts";
 import { probe } from "./probe.ts";
 import type { Reporter } from "./progress.ts";
 import { refusedResults } from "./refused-row.ts";
+import { keepRowFile } from "./row-file.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { summarise, type Summary } from "./summary.ts";
-import { checkTasks, describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
+import { describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
 import { makeTally, type Tally } from "./tally.ts";
 import { aborted } from "./waiting.ts";
 
@@ -31,6 +37,8 @@ export interface BatchRequest {
   breaker: BreakerMode;
   /** Settings under which results compare; another start in the same directory must have the same. */
   comparable: Manifest["settings"];
+  /** The others, for the record. */
+  otherSettings: Manifest["settings"];
   versions: Record<string, string>;
 }
 
@@ -56,9 +64,13 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   try {
     const runId = out.manifest?.run_id ?? newRunId();
     const source: TaskSource = { ...request.tasks, runId };
-    const check = await checkTasks(source);
-    requireRunnable(request, check);
-    await claimDirectory(out, request, runId, check.sha256);
+    const accept = (found: TaskCheck): void => requireRunnable(request, found);
+    const check = await checkWithReferences(source, accept, (line) => ports.reporter.say(line)).catch((error: unknown) => {
+      if (!ports.stop.signal.aborted) throw error;
+      const message = "stopped while reference files were fetched; nothing was queued, and those that came are kept";
+      throw new RollcallError("interrupted", message, { exitCode: EXIT.interrupted });
+    });
+    await claimDirectory(out, request, source, check);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
     ports.onAccepted();
@@ -73,6 +85,8 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     } finally {
       await files.close();
       const counted = onlyAsked(files, check);
+      const asked = { runId, expected: total, ids: [...check.ids, ...check.refusedIds] };
+      await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
       summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...ended });
       await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     }
@@ -101,9 +115,14 @@ interface BatchEnd {
 
 /** Plans, queues, works and takes in. */
 async function runMissing(batch: Batch): Promise<BatchEnd> {
-  const { request, ports, out, source, check, files } = batch;
-  const fleet = await ports.openFleet(out, source.runId);
+  const { request, ports, out, source, check } = batch;
+  const rows = await keepRowFile(out.file("rows"), source); // an earlier start may have had another --limit
+  const fleet = await ports.openFleet(out, source.runId).catch(async (error: unknown) => {
+    await rows.close();
+    throw error;
+  });
   try {
+    const files = completing(batch.files, { out: out.path, rows, store: fleet.artifacts });
     const plan = await planWork(check.ids, files, fleet, request.retry);
     const sentence = describePlan(plan);
     if (sentence !== null) ports.reporter.say(sentence);
@@ -145,6 +164,7 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     }
   } finally {
     await fleet.close();
+    await rows.close();
   }
 }
 
@@ -194,19 +214,6 @@ function requireRunnable(request: BatchRequest, check: TaskCheck): void {
       `${describeBadRows(request.tasks.path, check)}\nNothing was run. Correct them, or record them as refused with --skip-invalid.`,
     );
   }
-}
-
-async function claimDirectory(out: OutputDir, request: BatchRequest, runId: string, sha256: string): Promise<void> {
-  const tasks = { path: request.tasks.path, sha256 };
-  if (out.manifest !== null) return requireSameRun(out.path, out.manifest, { tasks, settings: request.comparable });
-  await out.writeManifest({
-    schema: "rollcall.manifest/1",
-    run_id: runId,
-    created_at: new Date().toISOString(),
-    tasks,
-    settings: request.comparable,
-    versions: request.versions,
-  });
 }
 
 /** Results of the rows this command line asks for: an earlier start may have had a higher --limit. */

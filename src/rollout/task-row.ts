@@ -22,7 +22,7 @@ export interface BadRow {
 export type Row = Record<string, unknown>;
 
 /** What a row gets from the settings where it says nothing itself. */
-export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "model" | "codex" | "sandbox" | "outputs">;
+export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "required_tools" | "model" | "codex" | "sandbox" | "outputs">;
 
 const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata"] as const;
 
@@ -53,6 +53,7 @@ function looksLikeWholeJson(text: string): boolean {
 export function rowTaskId(row: Row): string | null {
   if (typeof row["id"] === "string") return row["id"];
   const task = row["task_id"];
+  if (typeof task === "string") return task; // of a foreign row
   return isRow(task) && typeof task["task_id"] === "string" ? task["task_id"] : null;
 }
 
@@ -92,12 +93,14 @@ export function shortFormPath(path: string): string {
   return path.replace(/^sandbox\.files/, "files").replace(/^task_id\.task_id/, "id");
 }
 
-function withDefaults(raw: Row, defaults: RowDefaults): Row {
+/** What the row does not say itself, from the settings. Pure. */
+export function withDefaults(raw: Row, defaults: RowDefaults): Row {
   const { provider, memory_mb, cpus, pids, disk_mb } = defaults.sandbox;
   const model = isRow(raw["model"]) ? raw["model"] : {};
   const { api_key_env, ...withoutKey } = defaults.model;
   return {
     max_attempts: defaults.max_attempts,
+    required_tools: defaults.required_tools,
     // Nobody consumes a results queue here: the batch reads each result where it is committed.
     reply_to: null,
     ...raw,

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
-import { dirname } from "node:path";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { overlayGrants, type ToolGrant } from "../contract/grant.ts";
 import { captureKey, safeName } from "../contract/identity.ts";
 import { admit, type AdmissionPolicy } from "../contract/refusals.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import type { LocalCopy, Reference } from "../references/reference.ts";
+import type { ReferenceFiles } from "../references/reference-files.ts";
+import { detectFormat, formatProblem, type FileFormat, type RowFormat } from "./formats/detect.ts";
+import type { PromptTemplate } from "./formats/prompt-template.ts";
 import { decodeLine, readLines } from "./lines.ts";
-import { inlineLocalFiles } from "./local-files.ts";
 import { refusedNames } from "./refused-row.ts";
-import {
-  type BadRow,
-  expandRow,
-  isRow,
-  notARow,
-  parseRow,
-  rowTaskId,
-  shortFormPath,
-  type Row,
-  type RowDefaults,
-  type RowProblem,
-} from "./task-row.ts";
+import { spellOut } from "./spell-out.ts";
+import { type BadRow, isRow, notARow, parseRow, rowTaskId, type Row, type RowDefaults, type RowProblem } from "./task-row.ts";
 
 /** Longest line of a task file. A prompt has at most 1 MB and local files are named, not pasted. */
 const MAX_ROW_BYTES = 32 * 1024 * 1024;
@@ -38,17 +30,46 @@ export interface TaskSource {
   repeats: number;
   /** Only so many rows, from the top. */
   limit?: number;
+  /** How the rows are written; default: as the first of them looks. */
+  format?: RowFormat | "auto";
+  /** For GDPVal rows, in place of ours. */
+  promptTemplate?: PromptTemplate;
+  /** For the files that GDPVal rows name. */
+  referenceFiles?: ReferenceFiles;
 }
 
 /** One row of the task file: what it asks for, or everything that is wrong with it. */
-export type TaskRow = { ok: true; line: number; taskId: string; activations: SessionActivation[] } | BadRow;
+export type TaskRow = GoodRow | BadRow;
+interface GoodRow {
+  ok: true;
+  line: number;
+  taskId: string;
+  /** Of its line. */
+  sha256: string;
+  /** One for each repeat. */
+  activations: SessionActivation[];
+  /** As it was written, with all of its fields; null for a row of ours, which is an activation and may hold secrets. */
+  foreign: Row | null;
+  /** Files that the row names; `inputs` are they, measured, only when they were read. */
+  references: Reference[];
+  inputs: LocalCopy[];
+}
 
 /**
- * Reads a task file row by row, in its order. `files: "check"` looks at local files without reading them: then the
- * activations are complete but for those bytes. Throws RollcallError "tasks_unreadable". `onChunk` sees the file's bytes.
+ * `check` looks at the files that a row names without reading them: then the activations are complete but for their bytes or
+ * sha256. `read` reads local files of our own rows and fetches those that GDPVal rows name.
  */
-export async function* readTasks(source: TaskSource, files: "check" | "read", onChunk?: (chunk: Buffer) => void): AsyncGenerator<TaskRow> {
-  await requireRegularFile(source.path);
+export type ReadMode = "check" | "read";
+
+/** The format that a task file is read in. Throws RollcallError "tasks_unreadable". */
+async function formatOf({ path, format = "auto" }: TaskSource): Promise<FileFormat> {
+  await requireRegularFile(path);
+  return format === "auto" ? detectFormat(path, MAX_ROW_BYTES) : { format, seen: null, given: true };
+}
+
+/** Reads a task file row by row, in its order. Throws RollcallError "tasks_unreadable". `onChunk` sees the file's bytes. */
+export async function* readTasks(source: TaskSource, files: ReadMode, onChunk?: (chunk: Buffer) => void): AsyncGenerator<TaskRow> {
+  const format = await formatOf(source);
   const lineOf = new Map<string, number>();
   let rows = 0;
   for await (const line of readLines(source.path, MAX_ROW_BYTES, onChunk)) {
@@ -67,7 +88,7 @@ export async function* readTasks(source: TaskSource, files: "check" | "read", on
     } else if (text === null) {
       yield { ok: false, line: line.number, taskId: null, problems: [notARow("it is not UTF-8 text")] };
     } else {
-      yield withoutDuplicates(await readRow(source, line.number, text, files), lineOf);
+      yield withoutDuplicates(await readRow(source, { line: line.number, index: rows - 1, text, format }, files), lineOf);
     }
   }
 }
@@ -75,15 +96,25 @@ export async function* readTasks(source: TaskSource, files: "check" | "read", on
 /** Missing only because the task's id, from which they are made, is missing or wrong: that is what gets told. */
 const DERIVED_FIELDS = new Set(["activation_id", "episode_id"]);
 
-async function readRow(source: TaskSource, line: number, text: string, files: "check" | "read"): Promise<TaskRow> {
+interface RowText {
+  line: number;
+  /** Among the rows, from 0. */
+  index: number;
+  text: string;
+  format: FileFormat;
+}
+
+async function readRow(source: TaskSource, { line, index, text, format: file }: RowText, files: ReadMode): Promise<TaskRow> {
   const parsed = parseRow(text);
   if ("problem" in parsed) return { ok: false, line, taskId: null, problems: [parsed.problem] };
   const taskId = rowTaskId(parsed.row);
   const bad = (problems: RowProblem[]): TaskRow => ({ ok: false, line, taskId, problems });
+  const mixed = formatProblem(parsed.row, file);
+  if (mixed !== null) return bad([mixed]);
 
-  const expanded = expandRow(parsed.row, source.defaults);
-  if ("problems" in expanded) return bad(expanded.problems);
-  const { raw, problems } = await inlineLocalFiles(expanded.raw, dirname(source.path), files);
+  const spelt = await spellOut(source, parsed.row, index, file.format, files);
+  if (spelt.raw === null) return bad(spelt.problems);
+  const { raw, problems, inputs } = spelt;
   if (raw["run_id"] !== undefined && raw["run_id"] !== source.runId) {
     problems.push({ code: "run_id_foreign", path: "run_id", message: "it names another run", accepted: `nothing, or ${source.runId}` });
   }
@@ -101,9 +132,12 @@ async function readRow(source: TaskSource, line: number, text: string, files: "c
     const { activation } = admission;
     activations.push({ ...activation, tool_grants: overlayGrants(source.toolGrants, activation.tool_grants) });
   }
-  if (problems.length === 0) return { ok: true, line, taskId: activations[0]!.task_id.task_id, activations };
-  const short = Object.hasOwn(parsed.row, "id");
-  return bad(problems.map((problem) => (short ? { ...problem, path: shortFormPath(problem.path) } : problem)));
+  if (problems.length === 0) {
+    const foreign = file.format === "rollcall" ? null : parsed.row;
+    const sha256 = createHash("sha256").update(text).digest("hex");
+    return { ok: true, line, taskId: activations[0]!.task_id.task_id, sha256, activations, foreign, references: spelt.references, inputs };
+  }
+  return bad(problems.map((problem) => ({ ...problem, path: spelt.pathOf(problem.path) })));
 }
 
 /** The ids of one repeat. All repeats get a suffix, so that no task's own name can equal another one's repeat. */
@@ -161,10 +195,14 @@ export interface TaskCheck {
   /** What the usable rows need of this machine. */
   modelUrls: Set<string>;
   keyVariables: Set<string>;
+  format: RowFormat;
+  /** Files that the usable rows name, each time it is named. */
+  references: number;
 }
 
 /** Checks the whole file before anything of it runs. Throws RollcallError "tasks_unreadable". */
-export async function checkTasks(source: TaskSource): Promise<TaskCheck> {
+export async function checkTasks(source: TaskSource, files: ReadMode = "check"): Promise<TaskCheck> {
+  const { format } = await formatOf(source);
   const digest = createHash("sha256");
   const check: Omit<TaskCheck, "sha256"> = {
     rows: 0,
@@ -174,14 +212,17 @@ export async function checkTasks(source: TaskSource): Promise<TaskCheck> {
     refusedIds: [],
     modelUrls: new Set(),
     keyVariables: new Set(),
+    format,
+    references: 0,
   };
-  for await (const row of readTasks(source, "check", (chunk) => digest.update(chunk))) {
+  for await (const row of readTasks(source, files, (chunk) => digest.update(chunk))) {
     check.rows++;
     if (!row.ok) {
       check.badRows++;
       check.refusedIds.push(...refusedNames(row, source).map(({ activation_id }) => activation_id));
       if (check.bad.length < MAX_LISTED) check.bad.push(row);
     } else {
+      check.references += row.references.length;
       for (const { activation_id, model } of row.activations) {
         check.ids.push(activation_id);
         if (model.base_url !== undefined) check.modelUrls.add(model.base_url);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as http from "node:http";
 import * as https from "node:https";
-import { isAllowedHost, lookupPublic, requirePublicLiteral } from "../host/public-address.ts";
 import { RollcallError } from "../errors.ts";
+import { isAllowedHost, lookupPublic } from "../host/public-address.ts";
+import { addressRefused, requireHttps, requirePublicLiteral } from "./address.ts";
 
 export interface PostOptions {
   headers: Record<string, string>;
@@ -50,7 +51,7 @@ export async function postBounded(address: string, options: PostOptions): Promis
         agent: false, // a connection of its own: one that is kept would not be looked at again
         signal: ended.signal,
         maxHeaderSize: 16_384,
-        ...(allowed ? {} : { lookup: lookupPublic }),
+        ...(allowed ? {} : { lookup: lookupPublic(addressRefused) }),
       });
       sent.once("error", reject);
       sent.once("response", (response) => void beginningOf(response).then((text) => resolve(answerOf(response, text)), reject));
@@ -63,12 +64,6 @@ export async function postBounded(address: string, options: PostOptions): Promis
   } finally {
     for (const each of [signal, timeout]) each.removeEventListener("abort", stop);
   }
-}
-
-/** Throws RollcallError "https_needed". */
-export function requireHttps(url: URL): void {
-  if (url.protocol === "https:") return;
-  throw new RollcallError("https_needed", `${url.origin} is not https; where this is meant, name the host in webhooks.allow_hosts`);
 }
 
 async function beginningOf(response: http.IncomingMessage): Promise<string> {

@@ -93,6 +93,16 @@ describe("loadSettings", () => {
     await expect(loadSettings({ env: HOME, file })).rejects.toThrow(/tool_grants\[0\]\.name: .*a name that Codex cannot use/);
   });
 
+  it("refuses further Codex settings that are Rollcall's own, and a limit above 90 % of the window", async () => {
+    const codex =
+      '[codex]\nmodel_context_window = 1000\nmodel_auto_compact_token_limit = 901\n[codex.extra_config]\napproval_policy = "x"\n';
+    const message = await loadSettings({ env: HOME, file: tomlFile(codex) }).catch((error: Error) => error.message);
+    expect(message).toContain("codex.extra_config.approval_policy: Codex's approval_policy is set by Rollcall");
+    expect(message).toContain("codex.model_auto_compact_token_limit: 901 is over 90 % of the context window (1000); accepted: at most 900");
+    const fine = codex.replace("901", "900").replace("approval_policy", "model_verbosity");
+    expect(await loadSettings({ env: HOME, file: tomlFile(fine) })).toMatchObject({ codex: { extra_config: { model_verbosity: "x" } } });
+  });
+
   it("names the line of a file that is not TOML, and quotes nothing of it", async () => {
     const file = tomlFile('concurrency = 1\n[x]\nAuthorization = "Bearer s3cret-token\n');
     const message = await loadSettings({ env: HOME, file }).catch((error: Error) => error.message);

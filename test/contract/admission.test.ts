@@ -511,8 +511,6 @@ test.each<[fields: Json, path: string]>([
   [{ sandbox: { network: { mode: "none" } } }, "sandbox.network.mode"],
   [{ sandbox: { files: [{ path: "a", url: "http://x" }] } }, "sandbox.files[0].url"],
   [{ sandbox_access: {} }, "sandbox_access"],
-  [{ codex: { skills: [] } }, "codex.skills"],
-  [{ codex: { extra_config: {} } }, "codex.extra_config"],
 ])("a field that nothing serves yet is refused as such: %j", (fields, path) => {
   expect(told(fields)).toEqual([`not_supported_yet ${path}`]);
 });

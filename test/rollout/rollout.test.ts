@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
@@ -8,6 +9,9 @@ import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { collectResults } from "../../src/rollout/collect.ts";
 import { exitCodeOf } from "../../src/rollout/exit-code.ts";
+import { gitState } from "../../src/host/git.ts";
+import { defaultPromptTemplate, promptTemplate } from "../../src/rollout/formats/prompt-template.ts";
+import type { TaskSource } from "../../src/rollout/tasks.ts";
 import { runBatch, type BatchPorts, type BatchRequest } from "../../src/rollout/rollout.ts";
 import type { Summary } from "../../src/rollout/summary.ts";
 import { directFleet } from "../support/batch-fleet.ts";
@@ -42,8 +46,18 @@ function numbered(count: number): { id: string; input: string }[] {
   return Array.from({ length: count }, (_, index) => ({ id: `t${index}`, input: "x" }));
 }
 
+function gymRow(task_id: string, fields: object = {}) {
+  return { responses_create_params: { input: "x" }, task_id, ...fields };
+}
+
 /** One start of the batch, as the command does it. */
-async function start(end: End, facts: Partial<Omit<BatchRequest, "tasks">> & { limit?: number } = {}, ports: Partial<BatchPorts> = {}) {
+async function start(
+  end: End,
+  facts: Partial<Omit<BatchRequest, "tasks">> & { limit?: number } = {},
+  ports: Partial<BatchPorts> = {},
+  repeats = 1,
+  source: Partial<TaskSource> = {},
+) {
   const settings = await loadSettings({ env: { HOME: root }, file: null });
   const said: string[] = [];
   let fleet: ReturnType<typeof directFleet> | null = null;
@@ -54,7 +68,8 @@ async function start(end: End, facts: Partial<Omit<BatchRequest, "tasks">> & { l
       defaults: settings,
       toolGrants: [],
       policy: { allow_providers: ["bubblewrap"], allow_key_env: ["OPENAI_API_KEY"] },
-      repeats: 1,
+      repeats,
+      ...source,
       ...(facts.limit === undefined ? {} : { limit: facts.limit }),
     },
     skipInvalid: false,
@@ -63,6 +78,7 @@ async function start(end: End, facts: Partial<Omit<BatchRequest, "tasks">> & { l
     probe: null,
     breaker: "auto",
     comparable: {},
+    otherSettings: {},
     versions: {},
     ...facts,
   };
@@ -191,6 +207,86 @@ describe("a batch", () => {
     writeTasks([]);
     expect((await start(() => COMPLETED)).error).toMatchObject({ code: "tasks_empty", exitCode: 2 });
     expect((await start(() => COMPLETED, { allowEmpty: true })).summary).toMatchObject({ total: 0 });
+  });
+
+  it("lays every rollout's directory out before its line, so that a crash between the two loses neither [R46 E2]", async () => {
+    writeTasks([{ responses_create_params: { input: "x" }, task_id: "a/b" }, gymRow("plain")]);
+    await start(() => COMPLETED, {}, {}, 2);
+    const places = ["task_a_b-c14cddc033f6/repeat_0", "task_a_b-c14cddc033f6/repeat_1", "task_plain/repeat_0", "task_plain/repeat_1"];
+    for (const place of places) expect(readFileSync(join(out, place, "finish_params.json"), "utf8")).toBe("null\n");
+    truncateSync(join(out, "results.jsonl"), 0);
+    for (const place of places) rmSync(join(out, place), { recursive: true });
+    expect((await start(() => COMPLETED, {}, {}, 2)).enqueued).toEqual([]);
+    for (const place of places) expect(existsSync(join(out, place, "finish_params.json"))).toBe(true);
+    rmSync(join(out, "task_plain"), { recursive: true });
+    await collectResults(out, openDirectoryStore);
+    expect(existsSync(join(out, places[3]!, "finish_params.json"))).toBe(true);
+  });
+
+  it("returns a foreign row with its result, whole, also when it is collected anew, and none of ours", async () => {
+    const rows = [gymRow("a", { rubric: "é".repeat(30_000), agent_ref: { name: "x" } }), gymRow("b")];
+    writeTasks(rows);
+    await start(() => COMPLETED);
+    const rowsIn = () =>
+      readFileSync(join(out, "results.jsonl"), "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as { row?: unknown }).row);
+    expect(rowsIn()).toEqual(rows);
+    rmSync(tasks);
+    await collectResults(out, openDirectoryStore);
+    expect(rowsIn().sort((one) => (JSON.stringify(one).length > 100 ? -1 : 1))).toEqual(rows);
+
+    out = join(root, "own");
+    writeTasks([{ id: "own", input: "FAKE-SECRET-INPUT" }]);
+    await start(() => COMPLETED);
+    expect(rowsIn()).toEqual([undefined]);
+    expect(readFileSync(join(out, "rows.jsonl"), "utf8")).not.toContain("FAKE-SECRET-INPUT");
+  });
+
+  it("accounts for every rollout that was asked for in coverage.json", async () => {
+    writeTasks([...numbered(4), { id: "bad", input: "" }]);
+    const stop = new AbortController();
+    const end: End = ({ task_id: { task_id } }) => {
+      if (task_id === "t3") stop.abort();
+      return task_id === "t3" ? null : task_id === "t1" ? AGENT_FAILED : COMPLETED;
+    };
+    await start(end, { skipInvalid: true }, { stop: { signal: stop.signal, now: new AbortController().signal } });
+    const coverage = () => JSON.parse(readFileSync(join(out, "coverage.json"), "utf8")) as Record<string, unknown>;
+    expect(coverage()).toMatchObject({ expected: 5, failed: 1, refused: 1, reconciled: true, complete: false });
+    expect(coverage()["missing_ids"]).toContainEqual(expect.stringMatching(/-t3$/));
+    await start(() => COMPLETED, { skipInvalid: true });
+    expect(coverage()).toMatchObject({ completed: 3, failed: 1, refused: 1, missing: 0, complete: true, not_asked: 0 });
+    await start(() => COMPLETED, { skipInvalid: true, limit: 2 });
+    expect(coverage()).toMatchObject({ expected: 2, completed: 1, failed: 1, reconciled: true, not_asked: 3 });
+  });
+
+  it("keeps in the manifest how its rows were read and where they came from, and refuses another way", async () => {
+    execFileSync("git", ["init", "-q", root]);
+    writeTasks([{ prompt: "x", sector: "s", task_id: "a" }]);
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-C", root, "-c", "user.name=x", "-c", "user.email=x@x", ...args], { encoding: "utf8" });
+    git("add", "tasks.jsonl");
+    git("commit", "-qm", "tasks");
+    await start(() => COMPLETED);
+    const manifest = JSON.parse(readFileSync(join(out, "manifest.json"), "utf8")) as Record<string, unknown>;
+    expect(manifest).toMatchObject({
+      tasks: { git: { commit: git("rev-parse", "HEAD").trim(), modified: false } },
+      settings: { format: "gdpval", prompt_template_sha256: defaultPromptTemplate().sha256 },
+    });
+    const other = await start(() => COMPLETED, {}, {}, 1, { promptTemplate: promptTemplate("{prompt}", "t") });
+    expect(other.error).toMatchObject({ code: "out_foreign", message: expect.stringContaining("prompt_template_sha256: ") as string });
+    writeTasks([
+      { prompt: "y", sector: "s", task_id: "a" },
+      { prompt: "z", sector: "s", task_id: "new" },
+    ]);
+    const changed = await start(() => COMPLETED);
+    expect(changed.error).toMatchObject({
+      code: "out_foreign",
+      message: expect.stringMatching(/another task file[^]*line 1 \(id "a"\) has changed\n {2}line 2 \(id "new"\) is new$/) as string,
+    });
+    expect(await gitState(tasks)).toMatchObject({ modified: true });
+    expect(await gitState(join(tempDir(), "x"))).toBeNull();
   });
 
   it("refuses a directory of another task file", async () => {

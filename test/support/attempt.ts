@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { NO_SKILLS } from "../../src/codex/skills.ts";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
@@ -84,6 +85,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     modelKeys: { OPENAI_API_KEY: TEST_KEY },
     defaultKeyEnv: "OPENAI_API_KEY",
     systemPrompt: undefined,
+    skills: NO_SKILLS,
     createSeconds: 60,
     worker: { id: "test-worker", host: "test-host", version: "0.0.0" },
     abandoned: new Set(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
+import { createReadStream } from "node:fs";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
@@ -47,6 +48,8 @@ export function directFleet(
       if (started) working = working.then(work);
       return activations.map(({ activation_id }) => ({ activation_id, outcome: "added" as const }));
     },
+    artifacts: store,
+    putInput: ({ sha256, path }: { sha256: string; path: string }) => store.putInput(sha256, createReadStream(path)),
     async *follow(_runId: string, { signal }: { signal: AbortSignal }) {
       signal.addEventListener("abort", () => wake(), { once: true });
       for (let at = 0; !signal.aborted;) {

@@ -81,6 +81,7 @@ export const KILL_PLACES: readonly KillPlace[] = [
   { name: "directory", what: "the sandbox's directory is made", holds: "makeSandboxDirectory(", ...SPACE, ...THEN },
   { name: "group", what: "the sandbox's control group is made", holds: "await cgroup?.make()", ...SPACE, ...THEN },
   { name: "place", what: "the task's files are placed", holds: 'await stage("place", ', ...RUN, ...THEN },
+  { name: "skills", what: "the skills are placed", holds: 'await stage("skills", ', ...RUN, ...THEN },
   { name: "preflight", what: "the granted servers are looked at", holds: 'await stage("preflight", ', ...RUN, ...THEN },
   { name: "plan", what: "the session is planned", holds: 'await stage("plan", ', ...RUN, ...THEN },
   { name: "write", what: "config.toml is written", holds: 'await stage("configure", ', ...RUN, ...THEN },

@@ -2,9 +2,9 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { RollcallError } from "../../errors.ts";
-import { isAllowedHost, requirePublicLiteral } from "../../host/public-address.ts";
+import { isAllowedHost } from "../../host/public-address.ts";
 import { deadLetters, pushCounts, replayDead } from "../../webhooks/dead-letters.ts";
-import { requireHttps } from "../../webhooks/post.ts";
+import { requireHttps, requirePublicLiteral } from "../../webhooks/address.ts";
 import { newWebhookSecret, webhookKey } from "../../webhooks/sign.ts";
 import {
   allWebhooks,

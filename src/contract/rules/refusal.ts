@@ -26,6 +26,8 @@ export type RefusalCode =
   | "grant_header_invalid"
   | "timeout_out_of_range"
   | "compact_limit_out_of_range"
+  | "extra_config_protected"
+  | "extra_config_invalid"
   | "file_source"
   | "provider_not_allowed"
   | "key_env_not_allowed"

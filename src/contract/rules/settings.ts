@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import type { PlacedFile, SessionActivation } from "../activation.ts";
+import { extraConfigRefusals } from "./extra-config.ts";
 import { notYet, refusal, type AdmissionPolicy, type Refusal } from "./refusal.ts";
 
 /** Limits that depend on each other. */
 export function codexRefusals(codex: SessionActivation["codex"] | undefined): Refusal[] {
   if (codex === undefined) return [];
-  const found: Refusal[] = [];
+  const found = compactLimitRefusals(codex);
   for (const field of ["mcp_tool_timeout_seconds", "mcp_startup_timeout_seconds"] as const) {
     const value = codex[field];
     if (value !== undefined && value > codex.timeout_seconds) {
@@ -20,21 +21,21 @@ export function codexRefusals(codex: SessionActivation["codex"] | undefined): Re
       );
     }
   }
-  const { model_context_window: window, model_auto_compact_token_limit: limit } = codex;
-  if (window !== undefined && limit !== undefined && limit > Math.floor((window * 9) / 10)) {
-    const most = Math.floor((window * 9) / 10);
-    found.push(
-      refusal(
-        "compact_limit_out_of_range",
-        "codex.model_auto_compact_token_limit",
-        `${limit} is over 90 % of the context window`,
-        `at most ${most}`,
-      ),
-    );
-  }
-  if (codex.skills !== undefined) found.push(notYet("codex.skills", "placing skills"));
-  if (codex.extra_config !== undefined) found.push(notYet("codex.extra_config", "further Codex settings"));
+  if (codex.extra_config !== undefined) found.push(...extraConfigRefusals(codex.extra_config));
   return found;
+}
+
+/** Codex compacts when the limit is reached; above 90 % of the window there is no room left for that. */
+export function compactLimitRefusals(codex: {
+  model_context_window?: number | undefined;
+  model_auto_compact_token_limit?: number | undefined;
+}): Refusal[] {
+  const { model_context_window: window, model_auto_compact_token_limit: limit } = codex;
+  if (window === undefined || limit === undefined) return [];
+  const most = Math.floor((window * 9) / 10);
+  if (limit <= most) return [];
+  const message = `${limit} is over 90 % of the context window (${window})`;
+  return [refusal("compact_limit_out_of_range", "codex.model_auto_compact_token_limit", message, `at most ${most}`)];
 }
 
 export function sandboxRefusals(sandbox: SessionActivation["sandbox"] | undefined, policy: AdmissionPolicy): Refusal[] {

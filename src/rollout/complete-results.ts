@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ArtifactStore } from "../artifacts/types.ts";
+import type { ActivationResult } from "../contract/result.ts";
+import { layOut } from "./lay-out.ts";
+import type { ResultsFiles } from "./results-files.ts";
+import type { RowFile } from "./row-file.ts";
+
+/**
+ * The files of a run whose results are completed before their lines are written: deliverables are laid out first, so that whatever is
+ * recorded also lies there, and a foreign row goes into the line as `row`. One result at a time of each activation.
+ */
+export function completing(
+  files: ResultsFiles,
+  parts: { out: string; rows: RowFile; store: Pick<ArtifactStore, "directory" | "open" | "size"> },
+): ResultsFiles {
+  const { out, rows, store } = parts;
+  async function take(result: ActivationResult): Promise<boolean> {
+    if (!files.isNew(result)) return false;
+    const place = rows.placeOf(result.activation_id);
+    if (place !== null) await layOut(out, result, place, store);
+    const row = await rows.rowOf(result.activation_id);
+    return files.take(result, row === null ? {} : { row });
+  }
+  return { ...files, take };
+}

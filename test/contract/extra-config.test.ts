@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { extraConfigRefusals, PROTECTED_KEYS, protectedKeysIn } from "../../src/contract/rules/extra-config.ts";
+import { codexConfig } from "../../src/codex/config.ts";
+import { configInput, httpGrant } from "../codex/config-input.ts";
+import { planServers } from "../../src/activation/plan.ts";
+
+const told = (extra: Record<string, unknown>): string[] => extraConfigRefusals(extra).map(({ code, path }) => `${code} ${path}`);
+
+describe("further Codex settings", () => {
+  it("may hold what Rollcall does not set, also beside its own keys of a table", () => {
+    expect(
+      told({ model_verbosity: "low", features: { unified_exec: false }, tools: { view_image: false }, a: { b: [1, { c: true }] } }),
+    ).toEqual([]);
+  });
+
+  it.each(Object.keys(PROTECTED_KEYS))("are refused when they set %s", (key) => {
+    const extra = key.split(".").reduceRight<unknown>((inner, segment) => ({ [segment]: inner }), "x") as Record<string, unknown>;
+    expect(told(extra)).toEqual([`extra_config_protected codex.extra_config.${key}`]);
+  });
+
+  it("are refused when they leave no room for a table of Rollcall's, and say what to set instead", () => {
+    expect(told({ features: false }).length).toBeGreaterThan(3);
+    const [refused] = extraConfigRefusals({ mcp_servers: { office: { url: "http://x" } } });
+    expect(refused).toMatchObject({ message: "Codex's mcp_servers is set by Rollcall", accepted: "leave it out, and set tool_grants" });
+  });
+
+  it("are refused where config.toml cannot carry them, and where they are too many", () => {
+    expect(told({ a: { b: null }, c: ["x\u007f"], "d\0": 1 })).toEqual([
+      "extra_config_invalid codex.extra_config.a.b",
+      "control_character codex.extra_config.c[0]",
+      "control_character codex.extra_config",
+    ]);
+    expect(told({ a: "x".repeat(64_000) })).toEqual(["extra_config_invalid codex.extra_config"]);
+  });
+
+  it("are protected in every key that Rollcall writes", () => {
+    const { servers } = planServers([httpGrant("office", "http://127.0.0.1:1/mcp")], { startupSeconds: 1, toolSeconds: 1 });
+    const fields = {
+      instructions: "x",
+      model: { name: "m" },
+      codex: { reasoning_effort: "low" as const, model_context_window: 100, model_auto_compact_token_limit: 90 },
+    };
+    const written = codexConfig(configInput(fields, { servers }));
+    const leaves = Object.entries(written).flatMap(([key, value]) =>
+      Object.hasOwn(PROTECTED_KEYS, key)
+        ? [{ [key]: value }]
+        : Object.entries(value as object).map(([inner, one]) => ({ [key]: { [inner]: one as unknown } })),
+    );
+    expect(leaves.length).toBeGreaterThan(15);
+    for (const leaf of leaves) expect([leaf, protectedKeysIn(leaf).length]).toEqual([leaf, 1]);
+  });
+
+  it("are told in the documentation with every protected key", () => {
+    const docs = readFileSync(new URL("../../docs/codex-options.md", import.meta.url), "utf8");
+    const listed = /refused by name \(`extra_config_protected`\): ([^]*)\.\n/.exec(docs)?.[1] ?? "";
+    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, key]) => key)).toEqual(Object.keys(PROTECTED_KEYS).sort());
+  });
+});

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readdirSync, readFileSync, statSync, writeFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
+import type { ArtifactStore } from "../../src/artifacts/types.ts";
+import type { ActivationResult } from "../../src/contract/result.ts";
+import { layOut } from "../../src/rollout/lay-out.ts";
+import { resultOf } from "../support/result-documents.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const PLACE = { task: "t1", repeat: 2 };
+
+async function put(
+  store: ArtifactStore,
+  attempt: number,
+  path: string,
+  text: string,
+  facts: { quarantined?: boolean; kind?: "output" | "evidence" } = {},
+) {
+  const { quarantined = false, kind = "output" } = facts;
+  return store.put("act-1", attempt, path, Readable.from([text], { objectMode: false }), { kind, source: null, quarantined });
+}
+
+function call(name: string, args: unknown, status: "completed" | "incomplete" = "completed") {
+  return { type: "function_call", id: "i", call_id: "c", name, arguments: typeof args === "string" ? args : JSON.stringify(args), status };
+}
+const withOutput = (output: unknown[]): Partial<ActivationResult> => ({ response: { output } as unknown as ActivationResult["response"] });
+
+function laid(out: string): Record<string, string> {
+  const root = join(out, "task_t1/repeat_2");
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => statSync(join(root, path)).isFile());
+  return Object.fromEntries(files.sort().map((path) => [path, readFileSync(join(root, path), "utf8")]));
+}
+
+describe("a rollout's directory", () => {
+  it("has the deliverables at their paths and the arguments of the last successful finish [R46]", async () => {
+    const out = tempDir();
+    const store = await openDirectoryStore(join(out, "artifacts"));
+    const artifacts = [
+      await put(store, 1, "outputs/report.xlsx", "report"),
+      await put(store, 1, "outputs/sub/a.txt", "a"),
+      await put(store, 1, "outputs~2/sub/A.txt", "A"),
+      await put(store, 1, "outputs/finish_params.json", "the model's own"),
+      await put(store, 1, "quarantine/leak.txt", "secret", { quarantined: true }),
+      await put(store, 1, "events.jsonl", "{}", { kind: "evidence" }),
+    ];
+    const output = [
+      call("finish", { reason: "first", paths: [] }),
+      call("finish", { reason: "last", paths: ["/workspace/report.xlsx"] }),
+      call("finish", { reason: "failed" }, "incomplete"),
+      call("other", { reason: "no" }),
+    ];
+    await layOut(out, resultOf("act-1", { artifacts, episode_id: { rollout_id: "r", attempt: 1 }, ...withOutput(output) }), PLACE, store);
+    const files = laid(out);
+    expect(Object.keys(files)).toEqual(["finish_params.json", "finish_params~2.json", "report.xlsx", "sub/a.txt", "~2/sub/A.txt"]);
+    expect(JSON.parse(files["finish_params.json"]!)).toEqual({ reason: "last", paths: ["/workspace/report.xlsx"] });
+    expect(files["finish_params~2.json"]).toBe("the model's own");
+    const linked = statSync(join(out, "task_t1/repeat_2/report.xlsx"));
+    expect(linked.ino).toBe(statSync(join(out, "artifacts/act-1/attempt-1/outputs/report.xlsx")).ino);
+  });
+
+  it("says null where nobody called finish, or its arguments were no JSON [R46]", async () => {
+    const out = tempDir();
+    const store = await openDirectoryStore(join(out, "artifacts"));
+    for (const output of [[], [call("finish", "{torn")], [call("finish", {}, "incomplete")]]) {
+      await layOut(out, resultOf("act-1", withOutput(output)), PLACE, store);
+      expect(laid(out)).toEqual({ "finish_params.json": "null\n" });
+    }
+    await layOut(out, resultOf("act-1"), PLACE, store); // refused: no response
+    expect(laid(out)).toEqual({ "finish_params.json": "null\n" });
+  });
+
+  it("holds only the newest generation, and nothing that a crash left [R46]", async () => {
+    const out = tempDir();
+    const store = await openDirectoryStore(join(out, "artifacts"));
+    mkdirSync(join(out, "task_t1/.repeat_2.new"), { recursive: true });
+    writeFileSync(join(out, "task_t1/.repeat_2.new/half"), "");
+    await layOut(out, resultOf("act-1", { artifacts: [await put(store, 0, "outputs/old.txt", "old")] }), PLACE, store);
+    expect(Object.keys(laid(out))).toEqual(["finish_params.json", "old.txt"]);
+    const again = {
+      artifacts: [await put(store, 1, "outputs/new.txt", "new")],
+      generation: 1,
+      episode_id: { rollout_id: "r", attempt: 1 },
+    };
+    await layOut(out, resultOf("act-1", again), PLACE, store);
+    expect(Object.keys(laid(out))).toEqual(["finish_params.json", "new.txt"]);
+    expect(readdirSync(join(out, "task_t1"))).toEqual(["repeat_2"]);
+  });
+
+  it("gets copies where the store is no directory, and leaves out what is not there", async () => {
+    const out = tempDir();
+    const directory = await openDirectoryStore(join(out, "artifacts"));
+    const there = await put(directory, 0, "outputs/a.txt", "a");
+    const artifacts = [there, { ...there, path: "outputs/gone.txt" }];
+    for (const store of [directory, { ...directory, directory: null }]) {
+      await layOut(out, resultOf("act-1", { artifacts }), PLACE, store);
+      expect(Object.keys(laid(out))).toEqual(["a.txt", "finish_params.json"]);
+    }
+    const copied = statSync(join(out, "task_t1/repeat_2/a.txt"));
+    expect(copied.ino).not.toBe(statSync(join(out, "artifacts/act-1/attempt-0/outputs/a.txt")).ino);
+  });
+});
