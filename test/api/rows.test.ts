@@ -29,7 +29,7 @@ it("a run's rows are lines with cursors to go on from, compressed where that is 
     { state: "ended", status: "completed", worker: "w1" },
   ]);
   const rest = lines((await rig.call(`/v1/runs/run-1/rows?cursor=${rows[1]!["cursor"] as string}`)).body);
-  expect([...rows, ...rest].map((row) => row["activation_id"]).toSorted()).toEqual(["act-1", "act-2", "act-3"]);
+  expect([...rows, ...rest].map((row) => String(row["activation_id"])).toSorted()).toEqual(["act-1", "act-2", "act-3"]);
   expect((await rig.call("/v1/runs/run-1/rows", { headers: { "accept-encoding": "gzip" } })).headers.get("content-encoding")).toBe("gzip");
   expect((await rig.call("/v1/runs/none/rows")).body).toMatchObject({ status: 404, code: "run_unknown" });
   expect((await rig.call("/v1/runs/run-1/rows", { key: null })).status).toBe(401);

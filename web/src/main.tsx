@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { render } from "preact";
 import { App } from "./app.tsx";
-import "./style.css";
 import { applyTheme, themeNow } from "./theme.ts";
 
 applyTheme(themeNow());

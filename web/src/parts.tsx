@@ -89,7 +89,9 @@ export function Trouble({ error }: { error: unknown }) {
       ? error.message
       : error instanceof TypeError
         ? "The server cannot be reached just now; this page tries again."
-        : String(error);
+        : error instanceof Error
+          ? error.message
+          : "Something went wrong.";
   return (
     <p class="trouble" role="alert">
       {text}

@@ -36,7 +36,7 @@ export function useRepeated(look: (signal: AbortSignal) => Promise<number | null
         next = 5_000;
         setError(thrown);
       }
-      if (next !== null && !stop.signal.aborted) timer = setTimeout(run, Math.max(next, REST * (performance.now() - since)));
+      if (next !== null && !stop.signal.aborted) timer = setTimeout(() => void run(), Math.max(next, REST * (performance.now() - since)));
     };
     const seen = (): void => {
       if (!document.hidden && timer === undefined && next !== null) void run();

@@ -8,7 +8,7 @@ export function histogramOption({ bins }: Distribution, palette: Palette, words:
   const text = { color: palette.dim, fontSize: 11, fontFamily: "system-ui, sans-serif" };
   return {
     animation: false,
-    grid: { left: 4, right: 8, top: 10, bottom: 2, containLabel: true },
+    grid: { left: 4, right: 8, top: 10, bottom: 2, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     tooltip: {
       trigger: "axis",
       renderMode: "richText", // no HTML is made of anything

@@ -49,7 +49,7 @@ export function timelineOption(workers: readonly WorkerLanes[], palette: Palette
   const middle = new Map(workers.map(({ worker, lanes }, index) => [starts[index]! + lanes / 2, worker]));
   return {
     animation: false,
-    grid: { left: 8, right: 14, top: 6, bottom: 34, containLabel: true },
+    grid: { left: 8, right: 14, top: 6, bottom: 34, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     tooltip: {
       renderMode: "richText", // no HTML is made of what others named
       confine: true,

@@ -32,7 +32,11 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
   if (row.state !== "ended") {
     const waits = row.state === "waiting" || row.state === "parked" || row.state === "delayed";
     return {
-      ...{ id, generation, task, worker, started },
+      id,
+      generation,
+      task,
+      worker,
+      started,
       mark: waits ? "waiting" : "running",
       state: row.state,
       cause: null,
@@ -48,7 +52,12 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
   }
   const ended = Date.parse(row.ended_at);
   return {
-    ...{ id, generation, task, worker, started, ended },
+    id,
+    generation,
+    task,
+    worker,
+    started,
+    ended,
     mark: row.status,
     state: row.status,
     cause: row.cause_code,

@@ -69,14 +69,16 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
         <Choice
           name="Sort by"
           class="small-only"
-          value={filter.sort}
-          onChange={(value) => change({ sort: value as Sort, descending: filter.descending })}
+          value={`${filter.sort} ${filter.descending ? "down" : "up"}`}
+          onChange={(value) => change({ sort: value.split(" ")[0] as Sort, descending: value.endsWith("down") })}
         >
-          {COLUMNS.map(({ sort, name }) => (
-            <option key={sort} value={sort}>
-              {name}
-            </option>
-          ))}
+          {COLUMNS.flatMap(({ sort, name }) =>
+            ["down", "up"].map((way) => (
+              <option key={`${sort} ${way}`} value={`${sort} ${way}`}>
+                {name} {way === "down" ? "↓" : "↑"}
+              </option>
+            )),
+          )}
         </Choice>
         {isFiltered && (
           <button type="button" onClick={() => change({ q: "", marks: [], cause: "", worker: "" })}>
