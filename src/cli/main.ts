@@ -10,6 +10,7 @@ import { explainCommand } from "./explain.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
+import { reportCommand } from "./report.ts";
 import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
@@ -46,6 +47,7 @@ const commands = [
   cleanCommand(setExitCode),
   explainCommand(),
   replayCommand(setExitCode),
+  reportCommand(),
   collectCommand(),
   doctorCommand(setExitCode),
   schemaCommand(),

@@ -40,7 +40,8 @@ function counts(record: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function amount(value: number): string {
+/** "1,234". */
+export function amount(value: number): string {
   return value.toLocaleString("en-US");
 }
 
