@@ -3,10 +3,12 @@
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
 import { cleanCommand } from "./clean.ts";
+import { compareCommand } from "./compare.ts";
 import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
 import { enqueueCommand } from "./enqueue.ts";
 import { explainCommand } from "./explain.ts";
+import { exportCommand } from "./export.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
@@ -48,6 +50,8 @@ const commands = [
   explainCommand(),
   replayCommand(setExitCode),
   reportCommand(),
+  compareCommand(),
+  exportCommand(),
   collectCommand(),
   doctorCommand(setExitCode),
   schemaCommand(),
