@@ -124,12 +124,10 @@ function rolloutsSection(lines: readonly RolloutLine[]): Html {
   const statuses = [...new Set(shown.map(({ status }) => status))].sort();
   const left = lines.length - shown.length;
   const first = shown[0]?.cells ?? [];
+  const some = left > 0 ? `, of which the first ${amount(shown.length)} are here: those that ended badly come first` : "";
   return html`<section>
     <h2 id="rollouts-title" tabindex="-1">Rollouts</h2>
-    <p class="note">
-      ${amount(lines.length)} with a
-      result${left > 0 ? `, of which the first ${amount(shown.length)} are here: those that ended badly come first` : ""}.
-    </p>
+    <p class="note">${`${amount(lines.length)} with a result${some}.`}</p>
     <form id="filter" class="filter" hidden>
       <label>Filter <input name="text" type="search" autocomplete="off" size="18" /></label>
       <label
@@ -163,5 +161,5 @@ function rolloutsSection(lines: readonly RolloutLine[]): Html {
 
 function rolloutCell({ text, sort, numeric, detail }: RolloutLine["cells"][number]): Html {
   const content = detail === undefined ? html`<bdi>${printable(text)}</bdi>` : cellContent({ text, detail });
-  return html`<td class="${numeric ? "number" : widthOf(text)}" data-sort="${sort}">${content}</td>`;
+  return html`<td class="${numeric ? "number" : widthOf(text)}" data-sort="${printable(String(sort))}">${content}</td>`;
 }

@@ -18,7 +18,7 @@ const recordSchema = z.union([toolCallSchema, invocationSchema, z.unknown().tran
 const attemptSchema = z.object({
   attempt: z.number(),
   failure: z.object({}).nullable(),
-  evidence: z.object({ reconnects: z.number() }).nullable().catch(null),
+  evidence: z.object({ turn_started: z.boolean(), reconnects: z.number() }).nullable().catch(null),
   observations: z.object({ records: z.array(recordSchema), gaps: z.array(z.object({ code: z.string() })) }),
 });
 
@@ -50,7 +50,7 @@ export interface ToolUse {
 /** The attempts of a rollout, as far as what they asked of the model can be found out. */
 export interface AttemptTrace {
   attempt: number;
-  /** 0 where Codex was not launched; null = the record of the session does not list them all (Codex 0.144.4), the transcript may. */
+  /** 0 where no turn began; null = the record of the session does not list them all (Codex 0.144.4), the transcript may. */
   model_calls: number | null;
   /** Codex's events may tell of errors of the model server. */
   may_tell_errors: boolean;
@@ -141,7 +141,7 @@ function traceOf({ attempt, failure, evidence, observations: { records, gaps } }
   const isWhole = listed !== undefined && !gaps.some(({ code }) => code === "model_call_join_key_unavailable");
   return {
     attempt,
-    model_calls: evidence === null ? 0 : isWhole ? listed : null,
+    model_calls: evidence?.turn_started !== true ? 0 : isWhole ? listed : null,
     may_tell_errors: evidence !== null && (evidence.reconnects > 0 || failure !== null),
   };
 }

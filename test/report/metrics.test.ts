@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import { appendFile, mkdir, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { openEvidence } from "../../src/artifacts/open-evidence.ts";
 import { processIdentity } from "../../src/host/process.ts";
 import { gatherRun } from "../../src/report/gather.ts";
 import { errorClass } from "../../src/report/model-traffic.ts";
 import { recordings, VERSIONS } from "../codex/recordings.ts";
-import { referenceRun, resultOf, writeRun } from "./results-of.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { madeResult, referenceRun, writeRun } from "./results-of.ts";
 
 let out: string;
-beforeEach(async () => {
-  out = await mkdtemp(join(tmpdir(), "rollcall-report-"));
+beforeEach(() => {
+  out = tempDir();
 });
-afterEach(() => rm(out, { recursive: true, force: true }));
 
 const gather = (partial = false) => gatherRun(out, { partial, passThreshold: 1, openEvidence });
 const metrics = async () => (await gather()).metrics;
 
 describe("the metrics of a run", () => {
   it("are the reference run's for results of its shape: 217 finish, one twice, one message, one time-out, one kill", async () => {
-    await writeRun(out, referenceRun().map(resultOf));
+    await writeRun(out, referenceRun().map(madeResult));
     const found = await metrics();
     expect(found.expected).toBe(220);
     expect(found.partial).toBe(false);
@@ -57,8 +57,8 @@ describe("the metrics of a run", () => {
   });
 
   it("count each activation once, by its last line, and what is missing against what was asked for", async () => {
-    const first = resultOf({ id: "a", status: "failed", cause: "stream_lost" });
-    await writeRun(out, [first, resultOf({ id: "b" }), { ...resultOf({ id: "a", finish: 1 }), generation: 1 }], { total: 5 });
+    const first = madeResult({ id: "a", status: "failed", cause: "stream_lost" });
+    await writeRun(out, [first, madeResult({ id: "b" }), { ...madeResult({ id: "a", finish: 1 }), generation: 1 }], { total: 5 });
     await appendFile(join(out, "results.jsonl"), '{"schema":"rollcall.resu');
     const found = await metrics();
     expect(found.outcomes).toMatchObject({ completed: 2, failed: 0, missing: 3 });
@@ -68,8 +68,8 @@ describe("the metrics of a run", () => {
 
   it("tell a call before a limit, and one before a failure, from those that count", async () => {
     await writeRun(out, [
-      resultOf({ id: "late", finish: 1, status: "incomplete", incomplete: "idle" }),
-      resultOf({ id: "broken", finish: 2, status: "failed", cause: "exit_code" }),
+      madeResult({ id: "late", finish: 1, status: "incomplete", incomplete: "idle" }),
+      madeResult({ id: "broken", finish: 2, status: "failed", cause: "exit_code" }),
     ]);
     expect((await metrics()).submissions).toMatchObject({
       by_end: { called: 1, failed_after_call: 1 },
@@ -82,12 +82,12 @@ describe("the metrics of a run", () => {
     await writeRun(
       out,
       [
-        resultOf({ id: "a-r0", task: "a", reward: 1 }),
-        resultOf({ id: "a-r1", task: "a", reward: 0 }),
-        resultOf({ id: "b-r0", task: "b", reward: 1 }),
-        resultOf({ id: "b-r1", task: "b", reward: 1 }),
-        resultOf({ id: "c-r0", task: "c" }),
-        resultOf({ id: "c-r1", task: "c", status: "failed", cause: "unknown" }),
+        madeResult({ id: "a-r0", task: "a", reward: 1 }),
+        madeResult({ id: "a-r1", task: "a", reward: 0 }),
+        madeResult({ id: "b-r0", task: "b", reward: 1 }),
+        madeResult({ id: "b-r1", task: "b", reward: 1 }),
+        madeResult({ id: "c-r0", task: "c" }),
+        madeResult({ id: "c-r1", task: "c", status: "failed", cause: "unknown" }),
       ],
       { total: 6 },
     );
@@ -107,7 +107,7 @@ describe("the metrics of a run", () => {
       { tool_name: "fetch", server_name: "web", duration_ms: null, status: "timeout" as const },
       { tool_name: "fetch", server_name: "other", duration_ms: 7 },
     ];
-    await writeRun(out, [resultOf({ id: "a", tools })]);
+    await writeRun(out, [madeResult({ id: "a", tools })]);
     expect((await metrics()).tools).toMatchObject([
       { tool: "fetch", server: "web", calls: 3, errors: 2, timed: 2, total_ms: 400, p50_ms: 200 },
       { tool: "fetch", server: "other", calls: 1, errors: 0, total_ms: 7 },
@@ -115,8 +115,8 @@ describe("the metrics of a run", () => {
   });
 
   it("take model calls from the transcript, and errors from the events, where the result does not tell them", async () => {
-    const result = resultOf({ id: "a", status: "failed", cause: "turn_failed" });
-    await writeRun(out, [result, resultOf({ id: "b" })]);
+    const result = madeResult({ id: "a", status: "failed", cause: "turn_failed" });
+    await writeRun(out, [result, madeResult({ id: "b" })]);
     const attempt = join(out, "artifacts", "a", "attempt-0");
     await mkdir(attempt, { recursive: true });
     const counted = [1, 1, 2].map((calls) => ({
@@ -178,7 +178,7 @@ describe("a directory that cannot be reported on", () => {
   });
 
   it("is one that a living process still works on, unless a partial report is wanted; a dead one's lock is none", async () => {
-    await writeRun(out, [resultOf({ id: "a", finish: 1 })], { total: 3 });
+    await writeRun(out, [madeResult({ id: "a", finish: 1 })], { total: 3 });
     await writeFile(join(out, ".lock"), JSON.stringify(processIdentity()));
     await expect(gather()).rejects.toMatchObject({ code: "out_running", message: expect.stringContaining("--partial") });
     expect((await gather(true)).metrics).toMatchObject({ partial: true, outcomes: { completed: 1 } });

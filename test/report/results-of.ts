@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
-import type { ObservationRecord } from "../../src/contract/observation.ts";
+import type { ObservationBundle, ToolCallRecord } from "../../src/contract/observation.ts";
+import type { ResponseItem } from "../../src/contract/response.ts";
+import type { ActivationResult, Evidence } from "../../src/contract/result.ts";
+import { attemptOf, resultOf } from "../support/result-documents.ts";
 
 export interface Made {
   id: string;
@@ -15,29 +17,18 @@ export interface Made {
   finish?: number;
   required?: string[];
   modelCalls?: number;
-  tools?: Partial<Extract<ObservationRecord, { kind: "tool_call" }>>[];
+  tools?: Partial<ToolCallRecord>[];
   tokens?: number;
   runMs?: number;
   reward?: number;
-  conversation?: Extract<ObservationRecord, { kind: "agent_invocation" }>["conversation"];
+  conversation?: ResponseItem[];
 }
 
 /** A result as the workers make them, of what matters to a test. */
-export function resultOf(made: Made): ActivationResult & { reward?: number } {
+export function madeResult(made: Made): ActivationResult & { reward?: number } {
   const { id, task = id, status = "completed", incomplete = null, finish = 0, required = ["finish"], tokens, runMs = 1_000 } = made;
-  const failure =
-    made.cause === undefined
-      ? null
-      : {
-          failure_kind: "agent_run_error" as const,
-          cause_code: made.cause,
-          server_names: [],
-          stage: "agent" as const,
-          failure_reason: made.reason ?? "it broke",
-          terminal: false,
-          status_code: 502,
-        };
-  const evidence = {
+  const failure = made.cause === undefined ? null : failureOf(made.cause, made.reason ?? "it broke");
+  const evidence: Evidence = {
     turn_started: true,
     turn_completed: status === "completed",
     model_answered: true,
@@ -54,9 +45,53 @@ export function resultOf(made: Made): ActivationResult & { reward?: number } {
     required_tools_missing: finish > 0 ? [] : required,
     cleanup_error: null,
   };
-  const calls = made.tools ?? Array.from({ length: finish }, () => ({ tool_name: "finish", server_name: "office", duration_ms: 20 }));
   const conversation = made.conversation ?? [];
-  const observations: Attempt["observations"] = {
+  const observations = observationsOf(made, conversation);
+  const usage = tokens === undefined ? null : { ...NO_USAGE, input_tokens: tokens, output_tokens: 10, total_tokens: tokens + 10 };
+  const isGradable = status === "completed" || status === "incomplete";
+  const ending = { status, failure, incomplete_cause: incomplete, evidence, observations };
+  return resultOf(id, {
+    episode_id: { rollout_id: id, attempt: 0 },
+    capture_key: id,
+    task_id: { taskset: "tasks", task_id: task },
+    ...ending,
+    response: isGradable ? { ...RESPONSE, status, output: conversation, usage } : null,
+    attempts: [attemptOf(0, { capture_key: id, ...ending })],
+    usage,
+    timing: { queued_ms: 0, setup_ms: 0, run_ms: runMs, collect_ms: 0 },
+    ...(made.reward === undefined ? {} : { reward: made.reward }),
+  });
+}
+
+const NO_USAGE = { cached_input_tokens: null, reasoning_output_tokens: null };
+const RESPONSE = {
+  id: "resp_00",
+  object: "response" as const,
+  created_at: 1,
+  model: "gpt-5.5",
+  error: null,
+  incomplete_details: null,
+  metadata: {},
+  parallel_tool_calls: true as const,
+  tool_choice: "auto" as const,
+  tools: [],
+};
+
+function failureOf(cause_code: string, failure_reason: string): ActivationResult["failure"] {
+  return {
+    failure_kind: "agent_run_error",
+    cause_code,
+    server_names: [],
+    stage: "agent",
+    failure_reason,
+    terminal: false,
+    status_code: 502,
+  };
+}
+
+function observationsOf({ id, finish = 0, tools, modelCalls, runMs = 1_000 }: Made, conversation: ResponseItem[]): ObservationBundle {
+  const calls = tools ?? Array.from({ length: finish }, () => ({ tool_name: "finish", server_name: "office", duration_ms: 20 }));
+  return {
     source: "codex",
     records: [
       {
@@ -65,7 +100,7 @@ export function resultOf(made: Made): ActivationResult & { reward?: number } {
         status: "completed",
         duration_ms: runMs,
         error_type: null,
-        model_calls: Array.from({ length: made.modelCalls ?? 0 }, (_, at) => ({ response_id: `resp_${at}` })),
+        model_calls: Array.from({ length: modelCalls ?? 0 }, (_, at) => ({ response_id: `resp_${at}` })),
         conversation,
       },
       ...calls.map((call, at) => ({
@@ -82,76 +117,7 @@ export function resultOf(made: Made): ActivationResult & { reward?: number } {
         ...call,
       })),
     ],
-    gaps: made.modelCalls === undefined ? [{ code: "model_call_join_key_unavailable", invocation_id: id }] : [],
-  };
-  const worker = { id: "w", host: "h", version: "0.1.0", codex_version: "0.144.4", sandbox_provider: "bubblewrap" };
-  const usage =
-    tokens === undefined
-      ? null
-      : {
-          input_tokens: tokens,
-          output_tokens: 10,
-          total_tokens: tokens + 10,
-          cached_input_tokens: null,
-          reasoning_output_tokens: null,
-        };
-  return {
-    schema: "rollcall.result/1",
-    activation_id: id,
-    run_id: "run-1",
-    generation: 0,
-    agent_session_id: null,
-    episode_id: { rollout_id: id, attempt: 0 },
-    capture_key: id,
-    task_id: { taskset: "tasks", task_id: task },
-    status,
-    response:
-      status === "completed" || status === "incomplete"
-        ? {
-            id: "resp_00",
-            object: "response",
-            created_at: 1,
-            model: "gpt-5.5",
-            status,
-            error: null,
-            incomplete_details: null,
-            output: conversation,
-            usage,
-            metadata: {},
-            parallel_tool_calls: true,
-            tool_choice: "auto",
-            tools: [],
-          }
-        : null,
-    failure,
-    incomplete_cause: incomplete,
-    cause_class: null,
-    evidence,
-    observations,
-    attempts: [
-      {
-        attempt: 0,
-        capture_key: id,
-        worker,
-        started_at: "2026-04-01T10:00:00.000Z",
-        ended_at: "2026-04-01T10:00:09.000Z",
-        status,
-        incomplete_cause: incomplete,
-        cause_class: null,
-        charged: true,
-        failure,
-        grants: [],
-        evidence,
-        observations,
-      },
-    ],
-    artifacts: [],
-    usage,
-    timing: { queued_ms: 0, setup_ms: 0, run_ms: runMs, collect_ms: 0 },
-    worker,
-    ended_at: "2026-04-01T10:00:09.000Z",
-    metadata: {},
-    ...(made.reward === undefined ? {} : { reward: made.reward }),
+    gaps: modelCalls === undefined ? [{ code: "model_call_join_key_unavailable", invocation_id: id }] : [],
   };
 }
 
@@ -193,4 +159,20 @@ export async function writeRun(
   await writeFile(join(path, "results.jsonl"), results.map((result) => `${JSON.stringify(result)}\n`).join(""));
   const failed = results.flatMap(({ attempts }) => attempts.filter(({ failure }) => failure !== null));
   await writeFile(join(path, "failures.jsonl"), failed.map((attempt) => `${JSON.stringify(attempt)}\n`).join(""));
+}
+
+/** Results whose ids, tools and reasons try to be markup, code or another direction of writing, and are long. */
+export function hostileRun(): Made[] {
+  const script = "<script>alert(1)</script>";
+  const long = `${"x".repeat(200)}`;
+  const tools = [
+    { tool_name: script, server_name: "\u202eevil" },
+    { tool_name: long, status: "failed" as const },
+  ];
+  return [
+    { id: `a-${script}`, task: script, finish: 1, reward: 1, tools, modelCalls: 3, runMs: 5_000 },
+    { id: "b", task: "\u202eمرحبا\u202c", finish: 1, reward: 0.25, modelCalls: 9, runMs: 90_000 },
+    { id: long, task: long, status: "failed", cause: "sandbox_failed", reason: `<img src=x onerror=alert(1)>\n| ${"word ".repeat(80)}` },
+    { id: `d "quoted" 'id' &amp;`, task: "`d` *e* [f](http://g) \\| h", status: "incomplete", incomplete: "wall_clock", modelCalls: 1 },
+  ];
 }
