@@ -13,7 +13,7 @@ interface AtifToolCall {
   extra?: Record<string, unknown>;
 }
 
-export interface AtifStep {
+interface AtifStep {
   /** From 1, without holes. */
   step_id: number;
   timestamp?: string;

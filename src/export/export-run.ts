@@ -22,7 +22,7 @@ export interface ExportRequest {
   to: string | null;
   /** Also while a process works on the run. */
   partial: boolean;
-  openEvidence(defaultRoot: string): Promise<EvidenceSource>;
+  readonly openEvidence: (defaultRoot: string) => Promise<EvidenceSource>;
 }
 
 /** export.json: what an export is of, and what is not in it. */

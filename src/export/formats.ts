@@ -12,7 +12,7 @@ interface FormatWriter {
   version: string;
   /** One file of lines, or a file for each rollout. */
   files: "lines" | "each";
-  write(trajectory: Trajectory): object;
+  readonly write: (trajectory: Trajectory) => object;
 }
 
 export const FORMAT_WRITERS: Readonly<Record<ExportFormat, FormatWriter>> = {

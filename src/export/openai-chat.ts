@@ -9,7 +9,7 @@ interface ChatToolCall {
 }
 
 /** Messages of OpenAI's chat completions, as far as a session has them. */
-export type ChatMessage =
+type ChatMessage =
   | { role: "user"; content: string }
   | { role: "assistant"; content: string }
   | { role: "assistant"; content: string | null; tool_calls: ChatToolCall[] }

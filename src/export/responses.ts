@@ -3,7 +3,7 @@ import type { ResponseItem } from "../contract/response.ts";
 import type { AboutRollout, Trajectory } from "./trajectory.ts";
 
 /** A user's message as an input item of the Responses API. */
-export interface UserItem {
+interface UserItem {
   type: "message";
   role: "user";
   content: [{ type: "input_text"; text: string }];

@@ -30,7 +30,7 @@ const CHARACTER = 7.4;
 /** Cut by characters: how wide a text is, only a browser knows. */
 function shortened(name: string, width: number): string {
   const most = Math.floor((width * NAMES) / CHARACTER);
-  const characters = [...printable(name)];
+  const characters = Array.from(new Intl.Segmenter().segment(printable(name)), ({ segment }) => segment);
   return characters.length <= most ? characters.join("") : `${characters.slice(0, most - 1).join("")}…`;
 }
 

@@ -20,7 +20,7 @@ export interface ReportChart {
   /** The same in words, for whoever does not see it. */
   text: string;
   height: number;
-  option(width: number): ChartOption;
+  readonly option: (width: number) => ChartOption;
 }
 
 const MAX_TOOLS = 12;

@@ -13,7 +13,7 @@ export interface GatherOptions {
   /** A repeat passes with at least this reward. */
   passThreshold: number;
   /** Where the evidence is, given its place unless the settings say otherwise. */
-  openEvidence(defaultRoot: string): Promise<EvidenceSource>;
+  readonly openEvidence: (defaultRoot: string) => Promise<EvidenceSource>;
 }
 
 export interface GatheredRun {

@@ -70,8 +70,8 @@ export function errorClass(message: string): string {
   if (status !== undefined) return status;
   if (/Incomplete response returned, reason: max_output_tokens/.test(message)) return "max_output_tokens";
   if (/re currently experiencing high demand/.test(message)) return "5xx";
-  if (/^Quota exceeded/.test(message)) return "429";
-  if (/^\{"error":/.test(message)) return "400";
+  if (message.startsWith("Quota exceeded")) return "429";
+  if (message.startsWith(`{"error":`)) return "400";
   if (/stream disconnected before completion|Connection failed|error sending request/.test(message)) return "cut_off";
   return "other";
 }

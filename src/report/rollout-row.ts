@@ -28,17 +28,14 @@ const detailSchema = z.object({
   episode_id: z.object({ rollout_id: z.string() }),
   response: z.object({ model: z.string() }).nullable(),
   failure: z.object({ failure_reason: z.string(), server_names: z.array(z.string()).catch([]) }).nullable(),
-  evidence: z.object({ required_tools: z.array(z.string()).catch([]) }).nullable(),
   attempts: z.array(attemptSchema),
   artifacts: z.array(z.object({ quarantined: z.boolean() })),
   ended_at: z.string(),
-  /** Put there by whoever verified it; absent = nobody did. */
-  reward: z.number().nullable().optional(),
   verification: z.looseObject({ error: z.unknown().optional() }).nullish().catch(null),
 });
 
 /** One tool's calls in all attempts of a rollout. */
-export interface ToolUse {
+interface ToolUse {
   tool: string;
   server: string | null;
   calls: number;
@@ -48,7 +45,7 @@ export interface ToolUse {
 }
 
 /** The attempts of a rollout, as far as what they asked of the model can be found out. */
-export interface AttemptTrace {
+interface AttemptTrace {
   attempt: number;
   /** 0 where no turn began; null = the record of the session does not list them all (Codex 0.144.4), the transcript may. */
   model_calls: number | null;
@@ -107,13 +104,13 @@ export function rolloutRow(value: unknown): RolloutRow | null {
     startup_failed: facts.startup_failed,
     model: detail.response?.model ?? null,
     ended_at: detail.ended_at,
-    required_tools: detail.evidence?.required_tools ?? [],
+    required_tools: facts.evidence?.required_tools ?? [],
     tools_called: facts.evidence?.tools_called ?? {},
     tools: toolUses(detail.attempts),
     attempts: detail.attempts.map(traceOf),
     usage: facts.usage,
     run_ms: facts.attempts > 0 ? (facts.timing?.run_ms ?? null) : null,
-    reward: detail.reward ?? null,
+    reward: facts.reward,
     verification_failed: detail.verification?.error != null,
     quarantined: detail.artifacts.filter(({ quarantined }) => quarantined).length,
   };

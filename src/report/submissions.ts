@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { leastCalls } from "../rollout/summary.ts";
 import type { RolloutRow } from "./rollout-row.ts";
 
 /** What a rollout made of the tool that hands work in; each rollout has exactly one. */
@@ -32,14 +33,9 @@ export function submissionTools(rows: readonly Pick<RolloutRow, "required_tools"
   return rows.some(({ tools_called }) => (tools_called["finish"] ?? 0) > 0) ? ["finish"] : [];
 }
 
-/** How often the tool called least was called: all of them belong to a submission. Pure. */
-export function submissionCalls({ tools_called }: Pick<RolloutRow, "tools_called">, tools: readonly string[]): number {
-  return Math.min(...tools.map((tool) => (Object.hasOwn(tools_called, tool) ? (tools_called[tool] ?? 0) : 0)));
-}
-
 /** Pure. */
 export function submissionEnd(row: RolloutRow, tools: readonly string[]): Exclude<SubmissionEnd, "missing"> {
-  const called = submissionCalls(row, tools) > 0;
+  const called = leastCalls(row.tools_called, tools) > 0;
   switch (row.status) {
     case "completed":
       return called ? "called" : "ended_without";
@@ -65,7 +61,7 @@ export function countSubmissions(rows: readonly RolloutRow[], tools: readonly st
     const end = submissionEnd(row, tools);
     byEnd[end]++;
     if (end !== "called") continue;
-    if (submissionCalls(row, tools) > 1) again++;
+    if (leastCalls(row.tools_called, tools) > 1) again++;
     if (row.status === "incomplete") late++;
   }
   return { tools: [...tools], by_end: byEnd, called_more_than_once: again, called_before_limit: late };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, it } from "vitest";
@@ -102,16 +102,16 @@ describe("ATIF", () => {
 describe("OpenAI chat messages", () => {
   it("are those of a session, as OpenAI's own types have them", () => {
     const messages: ChatCompletionMessageParam[] = chatLine(trajectory(SESSION)).messages;
-    const function_ = (args: string) => ({ name: "exec_command", arguments: args });
+    const functionOf = (args: string) => ({ name: "exec_command", arguments: args });
     expect(messages).toEqual([
       { role: "user", content: "Do it." },
       {
         role: "assistant",
         content: "I list the files.",
-        tool_calls: [{ id: "call_0", type: "function", function: function_('{"cmd":"ls"}') }],
+        tool_calls: [{ id: "call_0", type: "function", function: functionOf('{"cmd":"ls"}') }],
       },
       { role: "tool", tool_call_id: "call_0", content: "a.txt" },
-      { role: "assistant", content: null, tool_calls: [{ id: "c2", type: "function", function: function_("not json") }] },
+      { role: "assistant", content: null, tool_calls: [{ id: "c2", type: "function", function: functionOf("not json") }] },
       { role: "tool", tool_call_id: "c2", content: "[no output was recorded]" },
       { role: "assistant", content: "Done." },
     ]);

@@ -164,7 +164,7 @@ export async function writeRun(
 /** Results whose ids, tools and reasons try to be markup, code or another direction of writing, and are long. */
 export function hostileRun(): Made[] {
   const script = "<script>alert(1)</script>";
-  const long = `${"x".repeat(200)}`;
+  const long = "x".repeat(200);
   const tools = [
     { tool_name: script, server_name: "\u202eevil" },
     { tool_name: long, status: "failed" as const },
