@@ -51,9 +51,11 @@ describe("the report in a browser, from a file", () => {
     expect(background).toBe(scheme === "light" ? "rgb(255, 255, 255)" : "rgb(20, 23, 26)");
     expect(await page.title()).toBe("Run run-1");
     expect(await page.locator("figure svg:visible").count()).toBe(5);
-    // The text of an axis has the colour of the page's, so a chart can be read in both.
-    const ink = await page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill");
-    expect(ink).toBe(scheme === "light" ? "rgb(28, 32, 36)" : "rgb(230, 233, 237)");
+    // All text of the charts has the colour of the page's, so they can be read in both.
+    const inks = await page.evaluate(
+      "[...new Set([...document.querySelectorAll('figure svg text')].map((text) => getComputedStyle(text).fill))]",
+    );
+    expect(inks).toEqual([scheme === "light" ? "rgb(28, 32, 36)" : "rgb(230, 233, 237)"]);
     expect(wrong).toEqual([]);
     await page.close();
   });
