@@ -3,13 +3,16 @@
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
 import { cleanCommand } from "./clean.ts";
+import { compareCommand } from "./compare.ts";
 import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
 import { enqueueCommand } from "./enqueue.ts";
 import { explainCommand } from "./explain.ts";
+import { exportCommand } from "./export.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
 import { replayCommand } from "./replay.ts";
+import { reportCommand } from "./report.ts";
 import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
@@ -47,6 +50,9 @@ const commands = [
   cleanCommand(setExitCode),
   explainCommand(),
   replayCommand(setExitCode),
+  reportCommand(),
+  compareCommand(),
+  exportCommand(),
   collectCommand(),
   webhooksCommand(),
   doctorCommand(setExitCode),

@@ -13,7 +13,14 @@ const factsSchema = z.object({
   cause_class: z.string().nullable(),
   incomplete_cause: z.string().nullable(),
   failure: z.object({ failure_kind: z.string(), cause_code: z.string() }).nullable(),
-  evidence: z.object({ turn_started: z.boolean(), tools_called: z.record(z.string(), z.number()) }).nullable(),
+  evidence: z
+    .object({
+      turn_started: z.boolean(),
+      tools_called: z.record(z.string(), z.number()),
+      /** Earlier records do not say. */
+      required_tools: z.array(z.string()).catch([]),
+    })
+    .nullable(),
   usage: z
     .object({
       input_tokens: z.number(),
@@ -27,6 +34,8 @@ const factsSchema = z.object({
   attempts: z.array(z.object({ attempt: z.number() })),
   worker: z.object({}).nullable(),
   observations: z.object({ gaps: z.array(z.object({ code: z.string() })) }),
+  /** Put there by whoever verified it; null = unscored. */
+  reward: z.number().nullable().catch(null),
 });
 export type ResultFacts = Omit<z.infer<typeof factsSchema>, "attempts" | "observations" | "worker"> & {
   attempts: number;

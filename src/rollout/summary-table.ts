@@ -15,7 +15,14 @@ export function summaryTable(summary: Summary): string {
   if (Object.keys(summary.by_cause_code).length > 0) row("cause", counts(summary.by_cause_code));
   if (summary.breaker_openings.length > 0) row("paused itself", summary.breaker_openings.map(opening).join("\n"));
   row("sessions per tool", counts(summary.sessions_per_tool) || "none");
-  const { usage } = summary;
+  const { usage, required_tools: required, rewards } = summary;
+  if (required.sessions > 0)
+    row(
+      "required tools",
+      `called in ${required.called} of ${required.sessions} sessions` +
+        (required.called_more_than_once > 0 ? `, more than once in ${required.called_more_than_once}` : ""),
+    );
+  if (rewards.mean !== null) row("reward", `mean ${rewards.mean.toFixed(3)} over ${rewards.scored} scored`);
   row(
     "model usage",
     usage.sessions === 0
@@ -40,7 +47,8 @@ function counts(record: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function amount(value: number): string {
+/** "1,234". */
+export function amount(value: number): string {
   return value.toLocaleString("en-US");
 }
 

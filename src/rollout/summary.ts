@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { mean } from "simple-statistics";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import type { ResultFacts } from "./facts.ts";
 
@@ -19,6 +20,10 @@ export interface Summary {
   attempts: number;
   /** Sessions in which the tool was called successfully at least once. */
   sessions_per_tool: Record<string, number>;
+  /** Sessions that had to call tools; those that called each of them, and those that called each more than once. */
+  required_tools: { sessions: number; called: number; called_more_than_once: number };
+  /** Over the scored results only: `rollcall report` says more. */
+  rewards: { scored: number; mean: number | null };
   usage: {
     /** Sessions whose usage is known; the sums are over these. */
     sessions: number;
@@ -58,6 +63,8 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     reasoning_output_tokens: null,
   };
   const runMs: number[] = [];
+  const required: Summary["required_tools"] = { sessions: 0, called: 0, called_more_than_once: 0 };
+  const rewards: number[] = [];
   let [ended, startupFailures, started, attempts] = [0, 0, 0, 0];
   for (const facts of results) {
     ended++;
@@ -71,6 +78,13 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     if (facts.startup_failed) startupFailures++;
     if (facts.attempts > 0) started++;
     for (const [tool, calls] of Object.entries(facts.evidence?.tools_called ?? {})) if (calls > 0) counts.tools.add(tool);
+    if (facts.evidence !== null && facts.evidence.required_tools.length > 0) {
+      const calls = leastCalls(facts.evidence.tools_called, facts.evidence.required_tools);
+      required.sessions++;
+      if (calls > 0) required.called++;
+      if (calls > 1) required.called_more_than_once++;
+    }
+    if (facts.reward !== null) rewards.push(facts.reward);
     if (facts.usage !== null) {
       usage.sessions++;
       usage.input_tokens += facts.usage.input_tokens;
@@ -95,12 +109,19 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     started,
     attempts,
     sessions_per_tool: counts.tools.sorted(),
+    required_tools: required,
+    rewards: { scored: rewards.length, mean: rewards.length === 0 ? null : mean(rewards) },
     usage,
     run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
     wall_ms: Math.round(wallMs),
     interrupted,
     breaker_openings: openings,
   };
+}
+
+/** How often the tool that was called least was called. Pure. */
+export function leastCalls(toolsCalled: Readonly<Record<string, number>>, tools: readonly string[]): number {
+  return Math.min(...tools.map((tool) => (Object.hasOwn(toolsCalled, tool) ? (toolsCalled[tool] ?? 0) : 0)));
 }
 
 /** Nearest rank of sorted values; null of none. */

@@ -7,10 +7,12 @@ import { startModelServer, type ModelServer } from "../../examples/stand-ins/mod
 import { expectedOutcomes, officeTasks, tasks as loadTasks } from "../../examples/stand-ins/office-tasks.ts";
 import { startBrokenServer, startOfficeTools, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import type { Metrics } from "../../src/report/metrics.ts";
+import { atifSchema } from "../export/atif-schema.ts";
 import { commandLinesHolding, filesHolding } from "../support/byte-search.ts";
 import { startTestRedis } from "../support/redis.ts";
 import { processesNaming } from "../support/live-processes.ts";
-import { startRollcall } from "../support/rollcall-command.ts";
+import { rollcall, startRollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 // A whole batch by the command, on real parts; only the model is a stand-in.
@@ -68,6 +70,19 @@ describe("a whole batch", () => {
     const ended = await run.ended;
     expect(ended.code).toBe(1);
     expect(compareWithExpected(expectedOutcomes(), results(), (key) => model.log.countOf(key))).toEqual([]);
+    const told = JSON.parse((await rollcall(["report", out, "--json"])).stdout) as Metrics;
+    const asked = results().reduce((total, { capture_key }) => total + model.log.countOf(capture_key), 0);
+    // Every request that the model server saw is accounted for; one of the tasks has its stream cut once.
+    expect(told.model_calls).toMatchObject({
+      answered: { n: 19 },
+      by_status: { "200": asked - 1, cut_off: 1 },
+      errors_unknown_rollouts: 0,
+    });
+    expect(told.submissions).toMatchObject({ tools: ["finish"], by_end: { called: 18, failed: 1, refused: 1, missing: 0 } });
+    expect((await rollcall(["report", out])).code).toBe(0);
+    expect((await rollcall(["export", out, "--format", "atif"])).stderr).toContain("18 of 20 rollouts exported as ATIF-v1.7");
+    const trajectories = readdirSync(join(out, "export", "atif")).filter((name) => name.startsWith("act-"));
+    for (const name of trajectories) atifSchema.parse(JSON.parse(readFileSync(join(out, "export", "atif", name), "utf8")));
     for (const place of [out, state]) expect(searched.flatMap((token) => filesHolding(place, token))).toEqual([]);
     expect(searched.filter((token) => (ended.stdout + ended.stderr).includes(token))).toEqual([]);
     await vi.waitFor(() => expect(processesNaming(root)).toEqual([]), { timeout: 20_000 });

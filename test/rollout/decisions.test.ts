@@ -110,9 +110,16 @@ describe("summarise", () => {
     cleanup_error: null,
   };
   const timing = { queued_ms: 0, setup_ms: 0, run_ms: 0, collect_ms: 0 };
+  const scored = { reward: 0.5 };
   const all = [
     facts(
-      { ...COMPLETED, usage, timing: { ...timing, run_ms: 100 }, evidence: { ...evidence, tools_called: { finish: 2, web_search: 0 } } },
+      {
+        ...COMPLETED,
+        usage,
+        timing: { ...timing, run_ms: 100 },
+        evidence: { ...evidence, tools_called: { finish: 2, web_search: 0 }, required_tools: ["finish"] },
+        ...scored,
+      },
       "a",
     ),
     facts(
@@ -120,7 +127,7 @@ describe("summarise", () => {
         ...COMPLETED,
         usage: { ...usage, cached_input_tokens: 4 },
         timing: { ...timing, run_ms: 300 },
-        evidence: { ...evidence, tools_called: { finish: 1 } },
+        evidence: { ...evidence, tools_called: { finish: 1 }, required_tools: ["finish"] },
       },
       "b",
     ),
@@ -139,6 +146,8 @@ describe("summarise", () => {
       startup_failures: 1,
       started: 3,
       sessions_per_tool: { finish: 2 },
+      required_tools: { sessions: 2, called: 2, called_more_than_once: 1 },
+      rewards: { scored: 1, mean: 0.5 },
       usage: { sessions: 2, input_tokens: 20, cached_input_tokens: 4, reasoning_output_tokens: null },
       run_ms: { p50: 100, p95: 300 },
       wall_ms: 1235,
@@ -152,6 +161,8 @@ describe("summarise", () => {
       "2 completed, 1 failed, 1 refused",
       "1 mcp_server_unreachable",
       "2 finish",
+      "called in 2 of 2 sessions, more than once in 1",
+      "mean 0.500 over 1 scored",
       "20 in (4 cached), 10 out, in 2 sessions",
     ]) {
       expect(table).toContain(text);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { leastCalls } from "../rollout/summary.ts";
+import type { RolloutRow } from "./rollout-row.ts";
+
+/** What a rollout made of the tool that hands work in; each rollout has exactly one. */
+export const SUBMISSION_ENDS = [
+  "called",
+  "ended_without",
+  "limit_without",
+  "failed",
+  "failed_after_call",
+  "refused",
+  "cancelled",
+  "missing",
+] as const;
+export type SubmissionEnd = (typeof SUBMISSION_ENDS)[number];
+
+export interface Submissions {
+  /** The tools that hand work in: each must have been called successfully. */
+  tools: string[];
+  /** They add up to the expected rollouts. */
+  by_end: Record<SubmissionEnd, number>;
+  /** Of those that called, how many did so more than once. */
+  called_more_than_once: number;
+  /** Of those that called, how many a limit ended nevertheless. */
+  called_before_limit: number;
+}
+
+/** The tools that rollouts required, else "finish" where one called it, else none. Pure. */
+export function submissionTools(rows: readonly Pick<RolloutRow, "required_tools" | "tools_called">[]): string[] {
+  const required = new Set(rows.flatMap(({ required_tools }) => required_tools));
+  if (required.size > 0) return [...required].sort();
+  return rows.some(({ tools_called }) => (tools_called["finish"] ?? 0) > 0) ? ["finish"] : [];
+}
+
+/** Pure. */
+export function submissionEnd(row: RolloutRow, tools: readonly string[]): Exclude<SubmissionEnd, "missing"> {
+  const called = leastCalls(row.tools_called, tools) > 0;
+  switch (row.status) {
+    case "completed":
+      return called ? "called" : "ended_without";
+    case "incomplete":
+      return called ? "called" : "limit_without";
+    case "failed":
+      return called ? "failed_after_call" : "failed";
+    case "refused":
+    case "cancelled":
+      return row.status;
+    default:
+      return row.status satisfies never;
+  }
+}
+
+/** null when no tool hands work in. Pure. */
+export function countSubmissions(rows: readonly RolloutRow[], tools: readonly string[], missing: number): Submissions | null {
+  if (tools.length === 0) return null;
+  const byEnd = Object.fromEntries(SUBMISSION_ENDS.map((end) => [end, 0])) as Submissions["by_end"];
+  byEnd.missing = missing;
+  let [again, late] = [0, 0];
+  for (const row of rows) {
+    const end = submissionEnd(row, tools);
+    byEnd[end]++;
+    if (end !== "called") continue;
+    if (leastCalls(row.tools_called, tools) > 1) again++;
+    if (row.status === "incomplete") late++;
+  }
+  return { tools: [...tools], by_end: byEnd, called_more_than_once: again, called_before_limit: late };
+}
