@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mean, quantileSorted } from "simple-statistics";
-import { leastCalls } from "../rollout/summary.ts";
 import type { ModelTraffic } from "./model-traffic.ts";
 import type { RecordedRun } from "./read-run.ts";
 import { measureRewards, type RewardMetrics } from "./reward-metrics.ts";
 import type { RolloutRow } from "./rollout-row.ts";
-import { countSubmissions, submissionTools, type Submissions } from "./submissions.ts";
+import { countSubmissions, submissionCalls, submissionTools, type Submissions } from "./submissions.ts";
 import { measureTools, type ToolMetrics } from "./tool-metrics.ts";
 
 /** A rollout with all that is known of its model calls. */
@@ -116,7 +115,7 @@ export function causeOf(row: RolloutRow, submissionTools: readonly string[]): st
   if (row.cause_code !== null) return row.cause_code;
   if (row.incomplete_cause !== null) return row.incomplete_cause;
   if (row.status !== "completed") return row.status;
-  return submissionTools.length > 0 && leastCalls(row.tools_called, submissionTools) === 0 ? "required_tool_not_called" : null;
+  return submissionTools.length > 0 && submissionCalls(row, submissionTools) === 0 ? "required_tool_not_called" : null;
 }
 
 function groupCauses(rows: readonly RolloutRow[], tools: readonly string[]): CauseGroup[] {

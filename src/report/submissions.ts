@@ -16,7 +16,7 @@ export const SUBMISSION_ENDS = [
 export type SubmissionEnd = (typeof SUBMISSION_ENDS)[number];
 
 export interface Submissions {
-  /** The tools that hand work in: each must have been called successfully. */
+  /** The tools that hand work in. */
   tools: string[];
   /** They add up to the expected rollouts. */
   by_end: Record<SubmissionEnd, number>;
@@ -33,9 +33,21 @@ export function submissionTools(rows: readonly Pick<RolloutRow, "required_tools"
   return rows.some(({ tools_called }) => (tools_called["finish"] ?? 0) > 0) ? ["finish"] : [];
 }
 
+/**
+ * How often a rollout handed in: of the tools that it had to call, the one called least counts; of one that had to call none, any of
+ * the run's. Pure.
+ */
+export function submissionCalls(
+  { required_tools, tools_called }: Pick<RolloutRow, "required_tools" | "tools_called">,
+  tools: readonly string[],
+): number {
+  if (required_tools.length > 0) return leastCalls(tools_called, required_tools);
+  return Math.max(0, ...tools.map((tool) => leastCalls(tools_called, [tool])));
+}
+
 /** Pure. */
 export function submissionEnd(row: RolloutRow, tools: readonly string[]): Exclude<SubmissionEnd, "missing"> {
-  const called = leastCalls(row.tools_called, tools) > 0;
+  const called = submissionCalls(row, tools) > 0;
   switch (row.status) {
     case "completed":
       return called ? "called" : "ended_without";
@@ -61,7 +73,7 @@ export function countSubmissions(rows: readonly RolloutRow[], tools: readonly st
     const end = submissionEnd(row, tools);
     byEnd[end]++;
     if (end !== "called") continue;
-    if (leastCalls(row.tools_called, tools) > 1) again++;
+    if (submissionCalls(row, tools) > 1) again++;
     if (row.status === "incomplete") late++;
   }
   return { tools: [...tools], by_end: byEnd, called_more_than_once: again, called_before_limit: late };

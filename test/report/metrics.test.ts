@@ -78,6 +78,22 @@ describe("the metrics of a run", () => {
     });
   });
 
+  it("ask of each rollout only the tools that it had to call", async () => {
+    const submitted = madeResult({ id: "b", required: ["submit"] });
+    submitted.evidence = { ...submitted.evidence!, tools_called: { submit: 1 } };
+    await writeRun(out, [
+      madeResult({ id: "a", finish: 1 }),
+      submitted,
+      madeResult({ id: "c", finish: 1, required: ["finish", "submit"] }),
+      madeResult({ id: "d", finish: 2, required: [] }),
+    ]);
+    expect((await metrics()).submissions).toMatchObject({
+      tools: ["finish", "submit"],
+      by_end: { called: 3, ended_without: 1 },
+      called_more_than_once: 1,
+    });
+  });
+
   it("state what rewards are over: scored rollouts by task, and all expected", async () => {
     await writeRun(
       out,
