@@ -17,7 +17,7 @@ export function authenticate(ports: SignInPorts) {
   });
 }
 
-/** The same for pages: a browser that asks for one itself is sent to sign in first. No cache keeps them. */
+/** The same for pages: a browser that asks for one itself is sent to sign in first. No cache keeps what does not say otherwise. */
 export function signedIn(ports: SignInPorts) {
   return createMiddleware<ApiEnv>(async (context, next) => {
     const caller = await callerOf(context, ports);
@@ -28,7 +28,7 @@ export function signedIn(ports: SignInPorts) {
     }
     context.set("caller", caller);
     await next();
-    context.header("cache-control", "no-store");
+    if (!context.res.headers.has("cache-control")) context.header("cache-control", "no-store");
     return undefined;
   });
 }

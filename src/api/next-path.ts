@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Where one who asked for no page in particular begins. */
-const HOME = "/dashboard";
+const HOME = "/";
 const MOST_CHARACTERS = 2_000;
 
 /** Where to go on after signing in: a path of this server, whatever was asked for. Pure. */

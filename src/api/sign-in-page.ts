@@ -14,6 +14,7 @@ button { margin-top: 1rem; border-color: var(--accent); background: var(--accent
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
 p { margin: .75rem 0 0; font-size: .875rem } .problem { color: var(--bad); font-weight: 600 }
 code { overflow-wrap: anywhere }
+a { color: var(--accent) }
 `;
 
 /** Goes on where the browser is signed in after all. Without scripts the form is there. */
@@ -21,42 +22,63 @@ export const AGAIN_SCRIPT = `fetch("/sign-in/state").then((answer) => answer.jso
 
 /** A form for one key; nothing of it comes from elsewhere. `next` is a path of this server. Pure. */
 export function signInPage({ next, problem }: { next: string; problem: string | null }) {
+  return page({
+    title: "Sign in to Rollcall",
+    head: problem === null ? html`<script src="/sign-in/again.js" defer></script>` : "",
+    body: html`
+      <form method="post" action="/sign-in">
+        <input type="hidden" name="next" value="${next}" />
+        <input type="text" name="username" value="rollcall" autocomplete="username" hidden />
+        <label for="key">API key</label>
+        <input
+          id="key"
+          name="key"
+          type="password"
+          required
+          autofocus
+          autocomplete="current-password"
+          spellcheck="false"
+          ${problem === null ? "" : raw('aria-invalid="true" aria-describedby="problem"')}
+        />
+        ${problem === null ? "" : html`<p id="problem" class="problem" role="alert">${problem}</p>`}
+        <button>Sign in</button>
+      </form>
+      <p>
+        Of the server's keys file, <code>ROLLCALL_API_KEY</code>, or the file <code>api-key</code> in its state directory, which the log
+        names at the start.
+      </p>
+    `,
+  });
+}
+
+/** A button, because a link may be followed by mistake, or by another site. Pure. */
+export function signOutPage() {
+  return page({
+    title: "Sign out of Rollcall",
+    head: "",
+    body: html`<form method="post" action="/sign-out"><button autofocus>Sign out</button></form>
+      <p><a href="/">Stay signed in</a></p>`,
+  });
+}
+
+function page({ title, head, body }: { title: string; head: unknown; body: unknown }) {
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="robots" content="noindex" />
-        <title>Sign in to Rollcall</title>
+        <title>${title}</title>
         <link rel="icon" href="data:," />
         <style>
           ${raw(STYLE)}
         </style>
-        ${problem === null ? html`<script src="/sign-in/again.js" defer></script>` : ""}
+        ${head}
       </head>
       <body>
         <main>
-          <h1>Rollcall</h1>
-          <form method="post" action="/sign-in">
-            <input type="hidden" name="next" value="${next}" />
-            <label for="key">API key</label>
-            <input
-              id="key"
-              name="key"
-              type="password"
-              required
-              autofocus
-              autocomplete="current-password"
-              spellcheck="false"
-              ${problem === null ? "" : raw('aria-invalid="true" aria-describedby="problem"')}
-            />
-            ${problem === null ? "" : html`<p id="problem" class="problem" role="alert">${problem}</p>`}
-            <button>Sign in</button>
-          </form>
-          <p>
-            Of the server's keys file, <code>ROLLCALL_API_KEY</code>, or the file <code>api-key</code> in its state directory, which the log
-            names at the start.
-          </p>
+          <h1>${title}</h1>
+          ${body}
         </main>
       </body>
     </html>`;

@@ -11,7 +11,7 @@ import { watchUnread } from "../queue/unread-results.ts";
 import { watchStreams } from "../queue/stream-watch.ts";
 import { aborted } from "../rollout/waiting.ts";
 import { startAgentServer } from "./agent-server.ts";
-import { apiKeysOf } from "./api-keys-of.ts";
+import { apiKeysOf, requireChosenKey } from "./api-keys-of.ts";
 import { stopSignals } from "./signals.ts";
 import { openQueuesOf, openServingStation } from "./station.ts";
 import { rollcallVersion } from "./version.ts";
@@ -33,6 +33,7 @@ export async function runServer(options: {
   configFile: string | null;
 }): Promise<void> {
   const { settings, env, outDir } = options;
+  requireChosenKey(settings, env);
   if (outDir !== null) await mkdir(outDir, { recursive: true });
   const station = await openServingStation({ settings, env, outDir });
   const { log, store, keys } = station;

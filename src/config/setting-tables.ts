@@ -179,7 +179,7 @@ export const floorsSettings = z.strictObject({
 
 export const apiSettings = z.strictObject({
   host: setting(z.string().min(1).default("127.0.0.1"), {
-    description: "Where `serve` listens. On another address than loopback, put TLS in front of it.",
+    description: "Where `serve` listens. On another address than loopback it needs a key of your choice, and TLS in front of it.",
     env: "ROLLCALL_API_HOST",
   }),
   port: setting(z.coerce.number().int().min(0).max(65_535).default(8_080), { description: "0: a free one.", env: "ROLLCALL_API_PORT" }),

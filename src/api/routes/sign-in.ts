@@ -9,7 +9,7 @@ import { nextPath } from "../next-path.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
 import { endSignIn, setSignIn, signedInCaller } from "../sign-in-cookie.ts";
-import { AGAIN_SCRIPT, signInPage } from "../sign-in-page.ts";
+import { AGAIN_SCRIPT, signInPage, signOutPage } from "../sign-in-page.ts";
 
 const MAX_BODY_BYTES = 8_192;
 /** Keys that are known to nobody, from one address in one process. */
@@ -59,6 +59,10 @@ export function signInRoutes(ports: ApiPorts): Hono<ApiEnv> {
     return context.redirect(next, 303);
   });
 
+  routes.get("/sign-out", async (context) => {
+    context.header("cache-control", "no-store");
+    return context.html(await signOutPage());
+  });
   routes.post("/sign-out", (context) => {
     requireSameOrigin(context);
     endSignIn(context);
