@@ -86,6 +86,15 @@ it("from the sign-in to the cause of a failed activation in three clicks; all pa
   await page.getByLabel("Outcome", { exact: true }).selectOption("failed");
   await expect.poll(() => page.locator("#activations tbody tr").count(), WAIT).toBe(1);
 
+  // The queues, by the link at the top.
+  await page.getByRole("link", { name: "Queues" }).click();
+  await page
+    .getByRole("link", { name: /activations/i })
+    .first()
+    .click();
+  await page.getByText("long-1").first().waitFor(WAIT);
+  await shot(page, "queues");
+
   // A session that runs: its page changes by itself, and says so when it is cancelled from there.
   await page.goto(`${live.origin}/activations/long-1`);
   const events = page.getByRole("list", { name: /^Events/ }).getByRole("listitem");
