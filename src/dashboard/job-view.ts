@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ActivationResult } from "../contract/result.ts";
+import { printable } from "../rollout/printable.ts";
 import type { JobDetails, JobFacts } from "./job-facts.ts";
 
 /** A job as the dashboard shows it: what somebody looks for first, and where the rest is. */
@@ -26,7 +27,7 @@ const MAX_LISTED = 50;
 /** Pure. Short whatever the activation holds: its body and its result are behind links. */
 export function jobView({ task_id, state, cause, fields }: JobFacts, details: JobDetails | null = null): JobView {
   const { activation_id, run_id, last_event, ...more } = state;
-  const task = task_id === null ? activation_id : `${task_id.taskset}/${task_id.task_id}`;
+  const task = printable(task_id === null ? activation_id : `${task_id.taskset}/${task_id.task_id}`); // it may turn a line around
   const reason = details?.result?.failure?.failure_reason ?? null;
   const why = cause ?? (state.cancel === null || state.status !== "cancelled" ? null : cancelWords(state.cancel));
   const now = state.status ?? state.state;

@@ -18,6 +18,8 @@ const FAILURE: Failure = {
   status_code: 502,
 };
 const LIMIT = 300_000;
+/** Everything after it would be read from right to left. */
+const TURNED = "a\u202Egnp";
 
 it("a job says first which task it is, how it stands, which worker and what last; live while it runs; and links to its pages", async () => {
   const { rig, board } = await startBoardRig();
@@ -49,7 +51,10 @@ it("a job says first which task it is, how it stands, which worker and what last
     return { kind: "ended", ...(await rig.store.commit(result)) };
   };
   const worker = await rig.worker(run, { facts: { worker_id: "w-board" } });
-  await rig.call("/v1/activations", { key: KEYS.enqueue, body: [asked("act-runs"), asked("act-fails", { reply_to: "results-a" })] });
+  await rig.call("/v1/activations", {
+    key: KEYS.enqueue,
+    body: [asked("act-runs"), asked("act-fails", { reply_to: "results-a", task_id: { taskset: "office", task_id: TURNED } })],
+  });
   await rig.ended("act-fails", 0, 60_000);
 
   await vi.waitFor(
@@ -77,7 +82,7 @@ it("a job says first which task it is, how it stands, which worker and what last
   await publishProgress(rig.queues, "act-runs", { stage: "running", attempt: 0, note: "message" });
   expect((await jobOf(board, "activations", "act-runs")).name).toBe("office/act-runs · running · message");
 
-  const title = "office/act-fails · failed · agent_run_error/mcp_server_unreachable";
+  const title = "office/a\\u202egnp · failed · agent_run_error/mcp_server_unreachable";
   for (const [queue, id] of [
     ["activations", "act-fails"],
     ["final", "f-act-fails"],
