@@ -103,8 +103,5 @@ if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null && ! command -v ch
   install_chromium || say "could not install it: the test of the pages will fail. Install it by hand (Debian: sudo apt-get install chromium)"
 fi
 
-if [ ! -f dist/src/cli/main.js ] || [ ! -f dist/web/index.html ] || [ -n "$(find src web workers examples bench scripts tsconfig.json tsconfig.build.json -newer dist/src/cli/main.js -print -quit)" ]; then
-  say "building"
-  rm -rf dist
-  npm run --silent build
-fi
+if [ ! -f dist/.built ]; then say "building"; fi
+bash scripts/build.sh
