@@ -48,7 +48,7 @@ export const storySchema = z
     now: stateReply.nullable(),
     task_id: z.object(task_id.shape).nullable(),
     attempts: z.array(storyAttempt),
-    /** Null until it has ended, like all that follows. */
+    /** Null until it has ended, and when its result is not in the store any more; like all that follows. */
     ending: ending.nullable(),
     ended_at: z.string().nullable(),
     usage,
@@ -88,7 +88,7 @@ export function endedStory(result: ActivationResult, now: StateReply | null): St
   };
 }
 
-/** Of one that has not; `attempts`: those that are over. Pure. */
+/** Of one that has not, or whose result is gone; `attempts`: those that are over and still in the store. Pure. */
 export function openStory(now: StateReply, task_id: TaskId | null, attempts: readonly Attempt[]): Story {
   return {
     activation_id: now.activation_id,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { publishProgress } from "../../src/queue/progress.ts";
 import { completedOf, completes, runsUntilStopped } from "../queue/rig.ts";
@@ -101,6 +103,14 @@ it("a story tells attempts, servers, tool calls in order, the end and the files;
   const { body } = await rig.call("/v1/activations/act-old/story");
   expect(body).toMatchObject({ now: null, ending: { status: "completed" }, attempts: [{ left_out: { tool_calls: 100, gaps: 0 } }] });
   expect(body.attempts[0].gaps[0].detail).toHaveLength(501);
+  await rig.worker(completes(rig.store));
+  await queued(rig, "act-2");
+  await rig.ended("act-2");
+  rmSync(join(rig.storeRoot, "act-2"), { recursive: true }); // as an operator does
+  expect((await rig.call("/v1/activations/act-2/story")).body).toMatchObject({
+    now: { state: "ended", status: "completed" },
+    ending: null,
+  });
   expect((await rig.call("/v1/activations/act-none/story")).body).toMatchObject({ status: 404, code: "activation_unknown" });
   expect((await rig.call("/v1/activations/wait/story")).status).toBe(404);
 });

@@ -27,14 +27,14 @@ export interface StoryNow {
 export function useStory(id: string): StoryNow {
   const [story, setStory] = useState<Story | null>(null);
   const [events, setEvents] = useState<readonly LiveEvent[]>([]);
-  const isOpen = story !== null && story.ending === null;
+  const isOpen = story !== null && story.ending === null && story.now?.state !== "ended";
   const generation = story?.now?.generation ?? 0;
   const [toldEnd, setToldEnd] = useState(false);
 
   const { error, again } = useRepeated(async (signal) => {
     const found = await askJson<Story>(`/v1/activations/${segment(id)}/story`, { signal });
     setStory(found);
-    if (found.ending !== null) return null;
+    if (found.ending !== null || found.now?.state === "ended") return null;
     return toldEnd ? RECORDING_MS : OPEN_EVERY_MS;
   }, id);
 

@@ -44,7 +44,8 @@ export function ActivationPage({ id }: { id: string }) {
         error === null && <p class="card empty">Reading …</p>
       ) : (
         <>
-          {story.ending === null && story.now !== null && <Live now={story.now} events={events} />}
+          {isLost(story) && <p class="notice">It has ended; its result is not in the store any more. What is left of it:</p>}
+          {story.ending === null && story.now !== null && !isLost(story) && <Live now={story.now} events={events} />}
           {story.ending !== null && <Ending story={story} />}
           {story.left_out.attempts > 0 && <p class="notice">{wholeText(story.left_out.attempts)} earlier attempts are in the store.</p>}
           {story.attempts.toReversed().map((attempt, index) => (
@@ -57,12 +58,18 @@ export function ActivationPage({ id }: { id: string }) {
   );
 }
 
+/** Its end is recorded, and the result was removed since. */
+function isLost({ ending, now }: Story): boolean {
+  return ending === null && now?.state === "ended";
+}
+
 function stateOf(story: Story): string {
-  return story.ending?.status ?? story.now?.state ?? "";
+  return story.ending?.status ?? story.now?.status ?? story.now?.state ?? "";
 }
 
 function StoryState({ story }: { story: Story }) {
-  if (story.ending !== null) return <State mark={story.ending.status}>{story.ending.status}</State>;
+  const status = story.ending?.status ?? story.now?.status;
+  if (status != null) return <State mark={status}>{status}</State>;
   return <State mark={story.now?.worker_id == null ? "waiting" : "running"}>{stateOf(story)}</State>;
 }
 
@@ -127,7 +134,7 @@ const NOT_AGAIN: Record<NonNullable<RetryReply["why"]>, string> = {
 function Actions({ story, again }: { story: Story; again: () => void }) {
   const [told, setTold] = useState("");
   const base = `/v1/activations/${segment(story.activation_id)}`;
-  const isOpen = story.ending === null;
+  const isOpen = story.ending === null && !isLost(story);
   const done = (text: string): void => {
     setTold(text);
     again();
