@@ -10,14 +10,14 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 
 FROM packages AS build
-# What builds, at the versions of package.json; the image itself gets the packages of the stage before.
-RUN npm install --no-save --omit=dev --ignore-scripts $(node -p '["typescript", "@types/node", "vite", "preact", "wouter-preact"].map((name) => name + "@" + require("./package.json").devDependencies[name]).join(" ")')
+# What builds, at the versions of package.json, in the directory above, where it is found and is not part of the image.
+RUN npm install --prefix / --ignore-scripts $(node -p '["typescript", "@types/node", "vite", "preact", "wouter-preact"].map((name) => name + "@" + require("./package.json").devDependencies[name]).join(" ")')
 COPY tsconfig.json ./
 COPY src src
 COPY web web
 COPY workers workers
 RUN echo '{ "extends": "./tsconfig.json", "compilerOptions": { "noEmit": false, "declaration": false, "sourceMap": false }, "include": ["src", "workers"] }' > tsconfig.image.json \
-  && node_modules/.bin/tsc -p tsconfig.image.json && node_modules/.bin/vite build web && chmod 0755 dist/src/cli/main.js
+  && /node_modules/.bin/tsc -p tsconfig.image.json && /node_modules/.bin/vite build web && chmod 0755 dist/src/cli/main.js
 
 FROM ${NODE_IMAGE}
 # What the model's commands find is the image's own /usr: name here what your tasks need, e.g. "python3 poppler-utils".

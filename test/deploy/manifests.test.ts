@@ -151,6 +151,7 @@ describe("the image", () => {
     expect(first).toBe("*");
     const allowed = rest.map((line) => line.replace(/^!/, ""));
     const copied = [...textOf("Dockerfile").matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, sources]) => sources!.split(" "));
+    expect(copied).toEqual(expect.arrayContaining(["src", "web", "workers"])); // what runs, and the pages that it serves
     expect(new Set(copied)).toEqual(new Set(allowed));
   });
 });
