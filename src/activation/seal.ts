@@ -24,7 +24,7 @@ export function sealActivation(activation: SessionActivation, keys: SecretKeys, 
   const key = keys.find(({ id }) => id === keyId) ?? keys[0];
   const sealed = structuredClone<SealedActivation>(activation);
   for (const { path, holder, key: name } of secretSlots(sealed)) {
-    if (typeof holder[name] === "string") holder[name] = seal(holder[name], key, `${activation.activation_id}\0${path}`);
+    if (typeof holder[name] === "string") holder[name] = sealText(holder[name], key, placeOf(activation.activation_id, path));
   }
   return sealed;
 }
@@ -37,7 +37,7 @@ export function openActivation(sealed: SealedActivation, keys: SecretKeys): Reco
   const opened = structuredClone(sealed);
   for (const { path, holder, key: name } of secretSlots(opened)) {
     const value = holder[name];
-    if (typeof value !== "string") holder[name] = open(value as SealedSecret, keys, sealed.activation_id, path);
+    if (typeof value !== "string") holder[name] = openSecret(value as SealedSecret, keys, sealed.activation_id, path);
   }
   return opened;
 }
@@ -63,7 +63,16 @@ export function isSealed(value: unknown): value is SealedSecret {
   return value !== null && typeof value === "object" && "sealed" in value && value.sealed === 1;
 }
 
-function seal(text: string, key: SecretKey, place: string): SealedSecret {
+/** One text of something called `name` that is no activation, e.g. the cookies of a session. Opened by {@link openSecret}. Pure but for the nonce. */
+export function sealSecret(text: string, [first]: SecretKeys, name: string, path: string): SealedSecret {
+  return sealText(text, first, placeOf(name, path));
+}
+
+function placeOf(name: string, path: string): string {
+  return `${name}\0${path}`;
+}
+
+function sealText(text: string, key: SecretKey, place: string): SealedSecret {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", key.sealing, nonce).setAAD(Buffer.from(place, "utf8"));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
@@ -77,22 +86,23 @@ function seal(text: string, key: SecretKey, place: string): SealedSecret {
   };
 }
 
-function open(value: SealedSecret, keys: SecretKeys, activationId: string, path: string): string {
+/** The inverse of {@link sealSecret}, with the same name and path. Throws as {@link openActivation} does. */
+export function openSecret(value: SealedSecret, keys: SecretKeys, name: string, path: string): string {
   const key = keys.find(({ id }) => id === value.key_id);
   if (key === undefined) {
     throw new RollcallError(
       "secret_key_missing",
-      `${activationId} was sealed with key ${value.key_id}, which is not among ours (${keys.map(({ id }) => id).join(", ")}): ` +
+      `${name} was sealed with key ${value.key_id}, which is not among ours (${keys.map(({ id }) => id).join(", ")}): ` +
         "add it to ROLLCALL_SECRET_KEY",
     );
   }
   try {
     const [nonce, ciphertext, tag] = [value.nonce, value.ciphertext, value.tag].map((part) => Buffer.from(part!, "base64"));
     const decipher = createDecipheriv("aes-256-gcm", key.sealing, nonce!, { authTagLength: 16 });
-    decipher.setAAD(Buffer.from(`${activationId}\0${path}`, "utf8")).setAuthTag(tag!);
+    decipher.setAAD(Buffer.from(placeOf(name, path), "utf8")).setAuthTag(tag!);
     return Buffer.concat([decipher.update(ciphertext!), decipher.final()]).toString("utf8");
   } catch (error) {
-    throw new RollcallError("seal_broken", `${path} of ${activationId} cannot be opened: it was changed after it was sealed`, {
+    throw new RollcallError("seal_broken", `${path} of ${name} cannot be opened: it was changed after it was sealed`, {
       cause: error,
     });
   }

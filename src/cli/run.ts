@@ -13,13 +13,15 @@ import { checkModel } from "../rollout/preflight.ts";
 import { humanReporter, jsonReporter } from "../rollout/progress.ts";
 import { runBatch, type BatchRequest } from "../rollout/rollout.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
+import type { ResourcesServer } from "../resources/server.ts";
 import { join } from "node:path";
 import { detach, reportAccepted } from "./detach.ts";
 import type { Machine } from "./machine.ts";
 import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
+import { resourcesServerOf } from "./resources.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
-import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
+import { settingsFrom, withModelFlags, withResourcesFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
 import { openTerminal } from "./terminal.ts";
 import { rollcallVersion } from "./version.ts";
@@ -66,7 +68,7 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     oneOf(COLLECT),
     "outputs",
   );
-  return withModelFlags(withWorkerFlags(command)).action(async (tasks: string, flags: RunFlags) => {
+  return withModelFlags(withWorkerFlags(withResourcesFlags(command))).action(async (tasks: string, flags: RunFlags) => {
     setExitCode(await run(tasks, flags));
   });
 }
@@ -77,6 +79,12 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   if (url !== undefined && flags.workers !== undefined)
     throw new RollcallError("flags_conflict", "--workers works on a Redis, and with --server there is none: leave one of them away");
   const settings = await settingsFrom(flags);
+  const resources = resourcesServerOf(settings);
+  if (url !== undefined && resources !== null)
+    throw new RollcallError(
+      "flags_conflict",
+      "--resources-server works where the queue is (here, or with REDIS_URL), not yet through --server: leave one of them away",
+    );
   if (flags.detach === true) return detached(flags.out, terminal);
 
   const stop = stopSignals();
@@ -86,7 +94,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
-    const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings), {
+    const { summary, summaryPath } = await runBatch(batchRequest(tasks, flags, settings, resources), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
         if (url !== undefined) {
@@ -95,7 +103,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
         }
         const { openFleet } = await import("./open-fleet.ts");
         const workers = worksHere ? (flags.workers ?? settings.concurrency) : 0;
-        return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, terminal });
+        return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, server: resources, terminal });
       },
       async preflight(check) {
         if (!worksHere) return; // other workers have their own Codex, network and variables
@@ -119,7 +127,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   }
 }
 
-function batchRequest(tasks: string, flags: RunFlags, settings: Settings): BatchRequest {
+function batchRequest(tasks: string, flags: RunFlags, settings: Settings, resources: ResourcesServer | null): BatchRequest {
   return {
     out: flags.out,
     tasks: {
@@ -135,7 +143,7 @@ function batchRequest(tasks: string, flags: RunFlags, settings: Settings): Batch
     retry: flags.retry,
     probe: flags.probe ?? null,
     breaker: flags.breaker ?? settings.breaker.mode,
-    comparable: comparableSettings(settings, flags.repeats),
+    comparable: { ...comparableSettings(settings, flags.repeats), ...comparableResources(resources) },
     versions: { rollcall: rollcallVersion(), node: process.versions.node },
   };
 }
@@ -153,6 +161,11 @@ function comparableSettings(settings: Settings, repeats: number): Manifest["sett
     system_prompt_sha256: system_prompt === undefined ? null : createHash("sha256").update(system_prompt).digest("hex"),
     tool_grants: tool_grants.map(({ name }) => name),
   };
+}
+
+/** Who scored it: not where that server is, which may move. */
+function comparableResources(server: ResourcesServer | null): Manifest["settings"] {
+  return server === null ? {} : { resources: { name: server.name, protocol: server.protocol, mcp: server.mcp } };
 }
 
 async function detached(out: string, terminal: ReturnType<typeof openTerminal>): Promise<number> {

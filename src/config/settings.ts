@@ -7,6 +7,7 @@ import { setting } from "./setting.ts";
 import {
   agentServerSettings,
   apiSettings,
+  resourcesSettings,
   modelSettings,
   limiterSettings,
   retrySettings,
@@ -115,6 +116,7 @@ export const settingsSchema = z
     retention: retentionSettings.prefault({}),
     api: apiSettings.prefault({}),
     agent_server: agentServerSettings.prefault({}),
+    resources: resourcesSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
     }),

@@ -5,7 +5,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
-import { activationFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
+import { activationFlow, type ActivationJobData, type FinalJobData, type NextStep } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
@@ -19,6 +19,8 @@ interface EnqueueOptions {
   keys: SecretKeys;
   generation?: number;
   singleAttempt?: boolean;
+  /** Of the one activation that is given: who goes on when its end is recorded. */
+  nextStep?: NextStep;
 }
 
 export interface EnqueueAnswer {
@@ -99,12 +101,18 @@ type Candidate = ReturnType<typeof candidatesOf>[number];
 function candidatesOf(
   queues: Queues,
   batch: readonly SessionActivation[],
-  { keys, generation = 0, singleAttempt = false }: EnqueueOptions,
+  { keys, generation = 0, singleAttempt = false, nextStep }: EnqueueOptions,
 ) {
   const enqueuedAt = new Date().toISOString();
   return batch.map((activation) => {
     const sealed = sealActivation(activation, keys);
-    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings, singleAttempt });
+    const flow = activationFlow(activation, sealed, {
+      generation,
+      enqueuedAt,
+      settings: queues.settings,
+      singleAttempt,
+      ...(nextStep === undefined ? {} : { nextStep }),
+    });
     requireSize(flow, queues.settings.max_job_bytes);
     return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
   });

@@ -9,6 +9,9 @@ export const ACTIVATIONS = "activations";
 /** Where their ends are taken down and handed on; served by every process of ours. */
 export const FINAL = "final";
 
+/** What is done for rollouts around their activations (src/resources); served by every process of ours. Nothing from outside names it. */
+export const STEPS = "steps";
+
 /** BullMQ's order is smaller first, and 0 would go before all of them. */
 export const PRIORITIES: Record<SessionActivation["priority"], number> = { high: 10, normal: 20, low: 30 };
 
@@ -78,6 +81,16 @@ export const keys = {
   workers: `${PREFIX}:workers`,
   /** Set of the results queues that something was delivered to. */
   resultQueues: `${PREFIX}:result-queues`,
+  /** Hash of one rollout with a resources server, by its activation: revision, record (JSON), draft (JSON, sealed). */
+  rollout: (activationId: string): string => `${PREFIX}:rollout:${activationId}`,
+  /** Set of the run's rollouts that have not ended. */
+  rollouts: (runId: string): string => `${PREFIX}:rollouts:${runId}`,
+  /** Hash: how many of them are in each phase. */
+  phases: (runId: string): string => `${PREFIX}:phases:${runId}`,
+  /** Sorted set of rollouts that have a session at one resources server, by since when (Redis time, ms). */
+  openSessions: (server: string): string => `${PREFIX}:open-sessions:${server}`,
+  /** Sorted set of jobs of `steps` that wait for a place there, the longest waiting first. */
+  waitingSteps: (server: string): string => `${PREFIX}:waiting-steps:${server}`,
   /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
   stops: `${PREFIX}:stops`,
 } as const;

@@ -3,8 +3,8 @@ import { FlowProducer, Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { connectRedis, withoutCommand, type RedisRole, type RedisTarget } from "../redis/connect.ts";
 import type { ActivationResult } from "../contract/result.ts";
-import type { ActivationJobData, FinalJobData } from "./jobs.ts";
-import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
+import type { ActivationJobData, FinalJobData, StepJobData } from "./jobs.ts";
+import { ACTIVATIONS, FINAL, PREFIX, STEPS } from "./names.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "./settings.ts";
 
 /** Everything a process needs to talk to the queue; one connection, shared. */
@@ -14,6 +14,7 @@ export interface Queues {
   readonly redis: Redis;
   readonly activations: Queue<ActivationJobData>;
   readonly final: Queue<FinalJobData>;
+  readonly steps: Queue<StepJobData>;
   readonly flows: FlowProducer;
   /** A results queue by its name; made at first use. */
   results(name: string): Queue<ActivationResult>;
@@ -45,6 +46,7 @@ export function openQueues(
   }
   const activations = open<ActivationJobData>(ACTIVATIONS);
   const final = open<FinalJobData>(FINAL);
+  const steps = open<StepJobData>(STEPS);
   const flows = new FlowProducer(common);
   flows.on("error", onError);
 
@@ -54,6 +56,7 @@ export function openQueues(
     redis,
     activations,
     final,
+    steps,
     flows,
     onError,
     results(name) {
@@ -62,7 +65,7 @@ export function openQueues(
       return known;
     },
     async close() {
-      for (const part of [flows, activations, final, ...results.values()]) await part.close();
+      for (const part of [flows, activations, final, steps, ...results.values()]) await part.close();
       redis.disconnect(); // BullMQ does not close a connection it was given
     },
   };

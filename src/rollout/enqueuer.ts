@@ -16,6 +16,12 @@ export interface Enqueuer {
   close(): Promise<void>;
 }
 
+/** An activation of the plan, and what a resources server is given of its row. */
+interface Planned {
+  activation: SessionActivation;
+  forServer: Record<string, unknown>;
+}
+
 /** Reads the task file a second time, local files included, and puts the planned activations into the queue. */
 export function makeEnqueuer(
   source: TaskSource,
@@ -32,15 +38,19 @@ export function makeEnqueuer(
   let left = plan.work.size;
   const told = new Set<string>();
 
-  async function send(batch: SessionActivation[]): Promise<void> {
+  async function send(batch: Planned[]): Promise<void> {
     for (const again of [false, true]) {
-      const part = batch.filter(({ activation_id }) => plan.work.get(activation_id)!.again === again);
+      const part = batch.filter(({ activation: { activation_id } }) => plan.work.get(activation_id)!.again === again);
       if (part.length > 0) await sendAll(part, again);
     }
   }
 
-  async function sendAll(batch: readonly SessionActivation[], again: boolean): Promise<void> {
-    const answers = await fleet.enqueue(batch, { again });
+  async function sendAll(batch: readonly Planned[], again: boolean): Promise<void> {
+    const rows = new Map(batch.map(({ activation, forServer }) => [activation.activation_id, forServer]));
+    const answers = await fleet.enqueue(
+      batch.map(({ activation }) => activation),
+      { again, rows },
+    );
     refuseConflicts(answers);
     for (const { no_worker_for: needs } of answers) {
       if (needs !== undefined && !told.has(needs)) on.noWorkerFor(needs);
@@ -48,26 +58,27 @@ export function makeEnqueuer(
     }
     const ended = new Set(answers.filter(({ outcome }) => outcome === "ended").map(({ activation_id }) => activation_id));
     // Ended without us, and its result is gone from the store: only a new generation can give one.
-    const gone: SessionActivation[] = [];
-    for (const activation of batch) {
-      if (ended.has(activation.activation_id) && !(await on.endedBefore(activation.activation_id))) gone.push(activation);
+    const gone: Planned[] = [];
+    for (const planned of batch) {
+      const { activation_id } = planned.activation;
+      if (ended.has(activation_id) && !(await on.endedBefore(activation_id))) gone.push(planned);
     }
     if (gone.length === 0) return;
-    if (again) throw new RollcallError("enqueue_failed", `${gone[0]!.activation_id} could not be queued again`, { exitCode: 70 });
+    if (again) throw new RollcallError("enqueue_failed", `${gone[0]!.activation.activation_id} could not be queued again`, { exitCode: 70 });
     await sendAll(gone, true);
   }
 
   return {
     async next(count, signal) {
       const ids: string[] = [];
-      let batch: SessionActivation[] = [];
+      let batch: Planned[] = [];
       let bytes = 0;
       while (ids.length < count && !signal.aborted) {
         const { value, done } = await rows.next();
         if (done === true) break;
         batch.push(value);
-        ids.push(value.activation_id);
-        bytes += weight(value);
+        ids.push(value.activation.activation_id);
+        bytes += weight(value.activation);
         if (batch.length >= BATCH_COUNT || bytes >= BATCH_BYTES) {
           await send(batch);
           batch = [];
@@ -91,10 +102,14 @@ async function* plannedOf(
   rows: AsyncGenerator<TaskRow>,
   plan: WorkPlan,
   badRow: (row: BadRow) => Promise<void>,
-): AsyncGenerator<SessionActivation, undefined> {
+): AsyncGenerator<Planned, undefined> {
   for await (const row of rows) {
-    if (!row.ok) await badRow(row);
-    else for (const activation of row.activations) if (plan.work.has(activation.activation_id)) yield activation;
+    if (!row.ok) {
+      await badRow(row);
+      continue;
+    }
+    const { forServer } = row;
+    for (const activation of row.activations) if (plan.work.has(activation.activation_id)) yield { activation, forServer };
   }
   return undefined;
 }

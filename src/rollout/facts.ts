@@ -26,6 +26,9 @@ const factsSchema = z.object({
   timing: z.object({ run_ms: z.number() }).nullable(),
   attempts: z.array(z.object({ attempt: z.number() })),
   worker: z.object({}).nullable(),
+  /** Of a run with a resources server. */
+  reward: z.number().optional(),
+  rollout: z.object({ verified: z.boolean(), verifications: z.number() }).optional(),
   observations: z.object({ gaps: z.array(z.object({ code: z.string() })) }),
 });
 export type ResultFacts = Omit<z.infer<typeof factsSchema>, "attempts" | "observations" | "worker"> & {

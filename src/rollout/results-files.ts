@@ -8,7 +8,10 @@ export interface ResultsFiles {
   readonly recorded: ReadonlyMap<string, ResultFacts>;
   /** What was repaired or ignored on opening, for people. */
   readonly remarks: readonly string[];
-  /** Appends a result and its failed attempts, durably. A generation that is recorded is not written again (false). */
+  /**
+   * Appends a result and its failed attempts, durably. A generation that is recorded is not written again (false), unless it was
+   * verified once more since.
+   */
   take(result: ActivationResult): Promise<boolean>;
   /** Its line no longer counts: the result itself is gone. */
   forget(activationId: string): void;
@@ -35,7 +38,7 @@ export async function openResultsFiles(paths: { results: string; failures: strin
     remarks: [...remarks("results.jsonl", results, foreign), ...remarks("failures.jsonl", failures, 0)],
     async take(result) {
       const before = recorded.get(result.activation_id);
-      if (before !== undefined && !before.refused_row && before.generation >= result.generation) return false;
+      if (before !== undefined && !before.refused_row && !isNewer(result, before)) return false;
       const facts = factsOf(result);
       if (facts === null) throw new Error(`the result of ${result.activation_id} lacks required fields`);
       recorded.set(result.activation_id, facts); // before the first await: two calls with one result write one line
@@ -55,6 +58,11 @@ export async function openResultsFiles(paths: { results: string; failures: strin
       await failures.close();
     },
   };
+}
+
+function isNewer({ generation, rollout }: ActivationResult, recorded: ResultFacts): boolean {
+  if (generation !== recorded.generation) return generation > recorded.generation;
+  return (rollout?.verifications ?? 0) > (recorded.rollout?.verifications ?? 0);
 }
 
 /** Attempt numbers of an activation are never reused. */

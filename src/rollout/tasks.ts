@@ -17,8 +17,10 @@ import {
   isRow,
   notARow,
   parseRow,
+  rowForServer,
   rowTaskId,
   shortFormPath,
+  withCreateParams,
   type Row,
   type RowDefaults,
   type RowProblem,
@@ -40,8 +42,8 @@ export interface TaskSource {
   limit?: number;
 }
 
-/** One row of the task file: what it asks for, or everything that is wrong with it. */
-export type TaskRow = { ok: true; line: number; taskId: string; activations: SessionActivation[] } | BadRow;
+/** One row of the task file: what it asks for, or everything that is wrong with it. `forServer`: what a resources server is given of it. */
+export type TaskRow = { ok: true; line: number; taskId: string; activations: SessionActivation[]; forServer: Row } | BadRow;
 
 /**
  * Reads a task file row by row, in its order. `files: "check"` looks at local files without reading them: then the
@@ -91,6 +93,8 @@ async function readRow(source: TaskSource, line: number, text: string, files: "c
     const message = "a row that names its own ids cannot be repeated";
     problems.push({ code: "repeats_with_ids", path: "", message, accepted: "no activation_id and episode_id, or --repeats 1" });
   }
+  const task = rowForServer(parsed.row);
+  if ("problem" in task) problems.push(task.problem);
   const activations: SessionActivation[] = [];
   for (let repeat = 0; repeat < source.repeats; repeat++) {
     const admission = admit(namedRepeat(raw, source, repeat), source.policy);
@@ -101,7 +105,10 @@ async function readRow(source: TaskSource, line: number, text: string, files: "c
     const { activation } = admission;
     activations.push({ ...activation, tool_grants: overlayGrants(source.toolGrants, activation.tool_grants) });
   }
-  if (problems.length === 0) return { ok: true, line, taskId: activations[0]!.task_id.task_id, activations };
+  if (problems.length === 0 && "data" in task) {
+    const [first] = activations;
+    return { ok: true, line, taskId: first!.task_id.task_id, activations, forServer: withCreateParams(task.data, first!) };
+  }
   const short = Object.hasOwn(parsed.row, "id");
   return bad(problems.map((problem) => (short ? { ...problem, path: shortFormPath(problem.path) } : problem)));
 }
