@@ -8,7 +8,10 @@ export function resourcesServerOf({ resources }: Settings): ResourcesServer | nu
   const { url, name, protocol, tool_transports } = resources;
   if (url === undefined) return null;
   if (tool_transports.includes("direct_http"))
-    throw new RollcallError("resources_transport", "resources.tool_transports: Codex cannot call tools over direct_http; expected mcp, or none");
+    throw new RollcallError(
+      "resources_transport",
+      "resources.tool_transports: Codex cannot call tools over direct_http; expected mcp, or none",
+    );
   return { url: resourcesUrl(url), name, protocol, mcp: tool_transports.includes("mcp") };
 }
 

@@ -235,11 +235,18 @@ export const resourcesSettings = z.strictObject({
     env: "ROLLCALL_RESOURCES_SERVER",
     defaultText: "none",
   }),
-  name: setting(z.string().regex(/^[A-Za-z0-9_-]+$/, "expected [A-Za-z0-9_-]+").default("resources"), {
-    description: "Name of its tool server where its own metadata give none.",
-  }),
+  name: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9_-]+$/, "expected [A-Za-z0-9_-]+")
+      .default("resources"),
+    {
+      description: "Name of its tool server where its own metadata give none.",
+    },
+  ),
   protocol: setting(z.enum(PROTOCOLS).default("session"), {
-    description: "`session`: seeded, verified and closed under an id, as by environment servers. `row`: the whole row is sent, as by agents.",
+    description:
+      "`session`: seeded, verified and closed under an id, as by environment servers. `row`: the whole row is sent, as by agents.",
   }),
   tool_transports: setting(z.array(z.enum(["mcp", "direct_http"])).default(["mcp"]), {
     description: "How sessions reach its tools: `mcp`, or empty for none. `direct_http` is refused: Codex cannot use it.",
@@ -253,8 +260,12 @@ export const resourcesSettings = z.strictObject({
   verify_tries: setting(z.int().min(1).max(100).default(3), {
     description: "Tries of one verification; then the rollout stays, unverified. `rollcall verify` does it again.",
   }),
-  seed_timeout_seconds: setting(seconds.max(86_400).default(600), { description: "How long a seed may take, in seconds: it fetches files." }),
-  verify_timeout_seconds: setting(seconds.max(86_400).default(1_800), { description: "How long a verification may take, in seconds: it asks judges." }),
+  seed_timeout_seconds: setting(seconds.max(86_400).default(600), {
+    description: "How long a seed may take, in seconds: it fetches files.",
+  }),
+  verify_timeout_seconds: setting(seconds.max(86_400).default(1_800), {
+    description: "How long a verification may take, in seconds: it asks judges.",
+  }),
   close_timeout_seconds: setting(seconds.max(86_400).default(60), { description: "How long a close may take, in seconds." }),
   unreachable_seconds: setting(seconds.default(900), {
     description: "So long a server that cannot be connected to is waited for, in seconds; nothing was sent, so it does not count before.",

@@ -49,7 +49,9 @@ function afterEnd({ record, queues, limits }: Step, result: ActivationResult): R
 function activationOf(step: Step): SessionActivation {
   const draft = draftOf(step);
   const { grant } = openSession(step.keys, step.record);
-  const hash = createHash("sha256").update(`agent\0${sessionIdOf(step.record)}`).digest("hex");
+  const hash = createHash("sha256")
+    .update(`agent\0${sessionIdOf(step.record)}`)
+    .digest("hex");
   return {
     ...draft,
     agent_session_id: `agent-session-${hash.slice(0, 32)}`,

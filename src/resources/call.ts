@@ -75,7 +75,11 @@ async function send(agent: Agent, method: "POST" | "GET", call: Call, signal: Ab
     dispatcher: agent,
     signal,
     reset: true,
-    headers: { accept: "application/json", ...(method === "POST" ? { "content-type": "application/json" } : {}), ...(cookie === null ? {} : { cookie }) },
+    headers: {
+      accept: "application/json",
+      ...(method === "POST" ? { "content-type": "application/json" } : {}),
+      ...(cookie === null ? {} : { cookie }),
+    },
     body: method === "POST" ? JSON.stringify(call.body) : null,
   };
   let url = call.url;
@@ -110,7 +114,8 @@ async function wholeBody({ body }: Dispatcher.ResponseData, maxBytes: number): P
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new CallFailure({ kind: "protocol", what: `its answer is longer than ${maxBytes} bytes (resources.max_answer_mb)` });
+    if (bytes > maxBytes)
+      throw new CallFailure({ kind: "protocol", what: `its answer is longer than ${maxBytes} bytes (resources.max_answer_mb)` });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

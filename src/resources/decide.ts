@@ -20,7 +20,13 @@ export interface AttemptFailure {
 const MAX_UNCOUNTED = 100;
 
 /** The session of this attempt is closed next; then another attempt follows, or the end. `pauseMs`: at least, before another. */
-export function afterFailure(record: RolloutRecord, failed: AttemptFailure, limits: ResourcesLimits, pauseMs: number, now: number): RolloutRecord {
+export function afterFailure(
+  record: RolloutRecord,
+  failed: AttemptFailure,
+  limits: ResourcesLimits,
+  pauseMs: number,
+  now: number,
+): RolloutRecord {
   const counted = record.counted + (failed.counted ? 1 : 0);
   const uncounted = record.uncounted + (failed.counted ? 0 : 1);
   const over = failed.failure.terminal || counted >= limits.max_failures || uncounted > MAX_UNCOUNTED;
@@ -107,7 +113,12 @@ export function resourcesFailure(of: {
 }
 
 /** Whether a server that is out of reach is waited for without counting: nothing was sent. Null: it has been too long. */
-export function whileUnreachable(record: RolloutRecord, fault: CallFault, limits: ResourcesLimits, now: number): { record: RolloutRecord; ms: number } | null {
+export function whileUnreachable(
+  record: RolloutRecord,
+  fault: CallFault,
+  limits: ResourcesLimits,
+  now: number,
+): { record: RolloutRecord; ms: number } | null {
   if (fault.kind !== "unreachable") return null;
   const since = record.unreachable_since ?? now;
   if (now - since >= limits.unreachable_ms) return null;

@@ -31,7 +31,8 @@ export async function endRollout(step: Step, record: RolloutRecord): Promise<voi
 async function unrunResult(step: Step, record: RolloutRecord): Promise<ActivationResult> {
   const { activation_id, run_id, task_id, reply_to, metadata } = draftOf(step);
   const { generation, content_digest } = record;
-  const why = record.failure ?? failure("environment_server_failed", "unknown", "the rollout ended before its session, for an unknown reason");
+  const why =
+    record.failure ?? failure("environment_server_failed", "unknown", "the rollout ended before its session, for an unknown reason");
   const names = { activation_id, run_id, task_id, reply_to, metadata, agent_session_id: null, episode_id: episodeOf(record) };
   const attempts = await step.store.readAttempts(activation_id);
   return resultWithoutRun({ ...names, generation, content_digest, enqueued_at: "" }, { attempts, artifacts: [] }, why, new Date());

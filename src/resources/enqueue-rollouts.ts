@@ -33,7 +33,11 @@ interface Parts {
  * Adds rollouts; in Redis and the store when it resolves. Answers as for activations: the same rollout with the same content joins
  * what is there, so a producer that was killed may add everything again. `again`: those that have ended begin anew.
  */
-export async function enqueueRollouts(parts: Parts, requests: readonly RolloutRequest[], { again }: { again: boolean }): Promise<EnqueueAnswer[]> {
+export async function enqueueRollouts(
+  parts: Parts,
+  requests: readonly RolloutRequest[],
+  { again }: { again: boolean },
+): Promise<EnqueueAnswer[]> {
   return Promise.all(requests.map((request) => enqueueRollout(parts, request, again)));
 }
 

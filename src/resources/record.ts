@@ -112,7 +112,12 @@ export async function readRollout({ redis }: Pick<Queues, "redis">, activationId
 }
 
 /** Writes a new record over one that has ended, or where there is none. False: somebody else did. */
-export function createRollout(queues: Queues, before: KeptRollout | null, record: RolloutRecord, draft: SealedActivation): Promise<boolean> {
+export function createRollout(
+  queues: Queues,
+  before: KeptRollout | null,
+  record: RolloutRecord,
+  draft: SealedActivation,
+): Promise<boolean> {
   return write(queues, before, record, JSON.stringify(draft));
 }
 

@@ -65,5 +65,11 @@ function withThoughts(item: Extract<Item, { type: "message" }>, thoughts: string
 }
 
 function message(text: string): Item {
-  return { type: "message", id: "msg_last", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
+  return {
+    type: "message",
+    id: "msg_last",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text, annotations: [] }],
+  };
 }

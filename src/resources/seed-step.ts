@@ -121,7 +121,11 @@ async function saveAttempt({ record, store, worker }: Step, { failure, counted }
     failure,
     grants: [],
     evidence: null,
-    observations: { source: "codex", records: [], gaps: [{ code: "harness_not_run", invocation_id: capture_key, detail: failure.cause_code }] },
+    observations: {
+      source: "codex",
+      records: [],
+      gaps: [{ code: "harness_not_run", invocation_id: capture_key, detail: failure.cause_code }],
+    },
   };
   try {
     await store.putAttempt(record.activation_id, attempt);

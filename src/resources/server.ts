@@ -42,12 +42,21 @@ export interface ResourcesLimits {
 export function resourcesUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !["http:", "https:"].includes(url.protocol))
-    throw new RollcallError("resources_url", `the resources server's address is not an absolute http or https URL: ${JSON.stringify(shown(text))}`);
+    throw new RollcallError(
+      "resources_url",
+      `the resources server's address is not an absolute http or https URL: ${JSON.stringify(shown(text))}`,
+    );
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
-    throw new RollcallError("resources_url", "the resources server's address must hold neither user info nor a query: it is kept and shown in clear");
+    throw new RollcallError(
+      "resources_url",
+      "the resources server's address must hold neither user info nor a query: it is kept and shown in clear",
+    );
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "");
 }
 
 function shown(text: string): string {
-  return text.replace(/\/\/[^/]*@/, "//...@").split("?")[0]!.slice(0, 80);
+  return text
+    .replace(/\/\/[^/]*@/, "//...@")
+    .split("?")[0]!
+    .slice(0, 80);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setMaxListeners } from "node:events";
 import { DelayedError, Worker, type Job } from "bullmq";
 import { closeWorker } from "../queue/close-worker.ts";
 import type { StepJobData } from "../queue/jobs.ts";
@@ -29,6 +30,7 @@ export function startRolloutSteps(ports: Omit<StepPorts, "caller">): RolloutStep
   const { settings } = queues;
   const caller = openCaller();
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // one for each call
   const running = new Set<Promise<unknown>>();
 
   async function process(job: Job<StepJobData>, token: string | undefined): Promise<null> {

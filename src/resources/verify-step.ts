@@ -27,7 +27,8 @@ export async function verifyStep(step: Step): Promise<Move> {
   const session = openSession(keys, record);
   try {
     const committed = await store.readCommitted(activation_id, generation);
-    if (committed === null) throw new RollcallError("result_missing", `the store has no result of ${activation_id}, generation ${generation}`);
+    if (committed === null)
+      throw new RollcallError("result_missing", `the store has no result of ${activation_id}, generation ${generation}`);
     const verification = await askVerifier(step, {
       server: record.server,
       row: await readRow(store, record.row_sha256),
@@ -45,7 +46,8 @@ export async function verifyStep(step: Step): Promise<Move> {
     if (waiting !== null) return { kind: "wait", ...waiting };
     const failure = callFailed(fault, "verification");
     log.warn({ activation_id, tries: record.tries + 1, reason: failure.failure_reason }, "a verification failed");
-    if (failure.terminal || record.tries + 1 >= limits.verify_tries) return { kind: "go", record: { ...over, verification_failure: failure } };
+    if (failure.terminal || record.tries + 1 >= limits.verify_tries)
+      return { kind: "go", record: { ...over, verification_failure: failure } };
     const ms = Math.max(waitOf(fault) ?? 0, retryPauseMs(queues.settings, record.tries + 1, Math.random()));
     return { kind: "wait", ms, record: { ...record, tries: record.tries + 1, unreachable_since: null } };
   }

@@ -64,7 +64,8 @@ export function makeEnqueuer(
       if (ended.has(activation_id) && !(await on.endedBefore(activation_id))) gone.push(planned);
     }
     if (gone.length === 0) return;
-    if (again) throw new RollcallError("enqueue_failed", `${gone[0]!.activation.activation_id} could not be queued again`, { exitCode: 70 });
+    if (again)
+      throw new RollcallError("enqueue_failed", `${gone[0]!.activation.activation_id} could not be queued again`, { exitCode: 70 });
     await sendAll(gone, true);
   }
 

@@ -119,7 +119,20 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       const { perMinute, etaMs } = pace(state, now());
       const { total, ended, failed, running, phases, breaker, pause, refusing } = state;
       const { seeding, verifying } = phases ?? {};
-      data({ event: "progress", total, ended, failed, running, seeding, verifying, per_minute: perMinute, eta_ms: etaMs, breaker, pause, refusing });
+      data({
+        event: "progress",
+        total,
+        ended,
+        failed,
+        running,
+        seeding,
+        verifying,
+        per_minute: perMinute,
+        eta_ms: etaMs,
+        breaker,
+        pause,
+        refusing,
+      });
     },
   };
 }
