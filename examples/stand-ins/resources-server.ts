@@ -38,6 +38,8 @@ export interface ResourcesServerOptions {
   artifacts?: string;
   /** Where deliverables are kept. Absent: nowhere. */
   deliverables?: string;
+  /** Scores what it is sent, whatever its session: without a cookie, too. */
+  stateless?: boolean;
   /** Asked before each answer; `nth` counts the calls of this path for this rollout, from 0. */
   faultFor?: (call: { path: ResourcesCall["path"]; rollout_id: string; nth: number }) => ResourcesFault | undefined;
   /** After an answer was sent. */
@@ -155,6 +157,8 @@ async function serve(path: string, body: Record<string, unknown>, own: Resources
     case "/seed_session":
       return seed(body, asked);
     case "/verify":
+      if (own === null && asked.context.options.stateless === true)
+        return { ...body, reward: 0, deliverables_dir: null, submitted: [], missing: [] };
       if (own === null) throw new Refused(409, "no cookie of an open session came with the call");
       return verify(body, own, asked);
     case "/close_session": {
@@ -187,7 +191,7 @@ function seed(body: Record<string, unknown>, { call, context, response, fault }:
 }
 
 function rowSession(row: Record<string, unknown>, { sessions }: Context): ResourcesSession {
-  const taskId = String(row["task_id"] ?? "unknown");
+  const taskId = typeof row["task_id"] === "string" ? row["task_id"] : "unknown";
   const session = { id: randomUUID(), captureKey: null, rolloutId: rolloutIn(row) ?? taskId, taskId };
   sessions.seedRow(session);
   return session;
@@ -200,7 +204,7 @@ async function verify(body: Record<string, unknown>, session: ResourcesSession, 
   const { artifacts, deliverables } = context.options;
   // The last call that worked counts, also where it gives the task up.
   const last = context.tools.calls.findLast(
-    ({ session_id, tool, outcome }) => session_id === session.id && outcome === "ok" && /finish$/.test(tool),
+    ({ session_id, tool, outcome }) => session_id === session.id && outcome === "ok" && tool.endsWith("finish"),
   );
   const finish = last?.tool === "finish" ? last.args : null;
   const paths = finish === null ? [] : z.array(z.string()).catch([]).parse(finish["paths"]);

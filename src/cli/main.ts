@@ -14,6 +14,7 @@ import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
 import { serveCommand } from "./serve.ts";
+import { verifyCommand } from "./verify.ts";
 import { rollcallVersion } from "./version.ts";
 import { watchCommand } from "./watch.ts";
 import { workerCommand } from "./worker.ts";
@@ -47,6 +48,7 @@ const commands = [
   explainCommand(),
   replayCommand(setExitCode),
   collectCommand(),
+  verifyCommand(setExitCode),
   doctorCommand(setExitCode),
   schemaCommand(),
 ];

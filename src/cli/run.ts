@@ -115,6 +115,8 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     });
     terminal.data(flags.json === true ? JSON.stringify({ event: "summary", ...summary }) : summaryTable(summary));
     terminal.line(`results: ${flags.out}`);
+    if ((summary.unverified ?? 0) > 0)
+      terminal.line(`not verified: ${summary.unverified}; \`rollcall verify --out ${flags.out} --resources-server URL\` does it again`);
     if (summary.interrupted) terminal.line("interrupted: what ended is saved, the same command goes on");
     if (flags.onEnd !== undefined) {
       const problem = await runOnEnd(flags.onEnd, summaryPath);

@@ -34,13 +34,13 @@ export async function activationStep(step: Step): Promise<Move> {
     answer!.outcome === "ended"
       ? sessionLost("its activation ended, and its result is not in this artifact store")
       : failure("agent_request_failed", "unknown", "an activation of this id is in the queue with other content");
-  return { kind: "go", record: { ...record, state: "close", then: "end", tries: 0, failure: lost } };
+  return { kind: "go", record: { ...record, state: "close", next: "end", tries: 0, failure: lost } };
 }
 
 function afterEnd({ record, queues, limits }: Step, result: ActivationResult): RolloutRecord {
   const after = afterActivation(result, record.attempt);
   if (after.kind === "verify") return { ...record, state: "verify", tries: 0 };
-  if (after.kind === "end") return { ...record, state: "close", then: "end", tries: 0, failure: after.failure };
+  if (after.kind === "end") return { ...record, state: "close", next: "end", tries: 0, failure: after.failure };
   const pause = after.counted ? retryPauseMs(queues.settings, record.counted + 1, Math.random()) : 0;
   return afterFailure(record, after, limits, pause, Date.now());
 }

@@ -23,7 +23,7 @@ export async function closeStep(step: Step): Promise<Move> {
   if (problem !== null) log.warn({ activation_id, reason: problem.text }, "a session could not be closed");
   await leavePlace(queues, server.url, activation_id);
   const closed = { ...record, session_open: false, cleanup_error: problem === null ? record.cleanup_error : problem.text };
-  if (record.then === "again") return { kind: "go", record: nextAttempt(closed) };
+  if (record.next === "again") return { kind: "go", record: nextAttempt(closed) };
   await endRollout(step, closed);
   return { kind: "go", record: { ...closed, state: "ended", session: null } };
 }

@@ -38,7 +38,7 @@ export function afterFailure(
     tries: 0,
     not_before: over ? 0 : now + Math.max(failed.waitMs ?? 0, pauseMs),
     unreachable_since: null,
-    then: over ? "end" : "again",
+    next: over ? "end" : "again",
     failure: failed.failure,
   };
 }
@@ -54,7 +54,7 @@ export function nextAttempt(record: RolloutRecord): RolloutRecord {
     session: null,
     queued: false,
     tries: 0,
-    then: null,
+    next: null,
     failure: null,
   };
 }

@@ -48,7 +48,7 @@ export interface RolloutRecord {
   /** Tries of the verification, or of the close, that failed. */
   tries: number;
   /** What comes after the close. null: not decided. */
-  then: "again" | "end" | null;
+  next: "again" | "end" | null;
   /** Why this attempt failed. */
   failure: Failure | null;
   /** Why there is no verification. */

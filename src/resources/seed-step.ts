@@ -25,7 +25,7 @@ export async function seedStep(step: Step): Promise<Move> {
   const mark = await readCancelMark(queues, activationJobId(record.activation_id, record.generation));
   if (mark !== null) {
     const failure = failureOf({ value: { kind: "cancelled" }, failedReason: null, mark, givenUp: null });
-    return { kind: "go", record: { ...record, state: "close", then: "end", tries: 0, failure: { ...failure, stage: "seed" } } };
+    return { kind: "go", record: { ...record, state: "close", next: "end", tries: 0, failure: { ...failure, stage: "seed" } } };
   }
   const early = record.not_before - Date.now();
   if (early > 0) return { kind: "wait", ms: early };

@@ -21,7 +21,7 @@ export async function verifyStep(step: Step): Promise<Move> {
   const { activation_id, generation } = record;
   const early = record.not_before - Date.now();
   if (early > 0) return { kind: "wait", ms: early };
-  const over: RolloutRecord = { ...record, state: "close", then: "end", tries: 0, unreachable_since: null };
+  const over: RolloutRecord = { ...record, state: "close", next: "end", tries: 0, unreachable_since: null };
   if (await hasVerification(store, activation_id, generation)) return { kind: "go", record: over };
 
   const session = openSession(keys, record);

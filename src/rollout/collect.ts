@@ -3,6 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
+import { readRolloutResult } from "../resources/documents.ts";
 import { openJsonLines } from "./json-lines.ts";
 import { openOutputDir } from "./output-dir.ts";
 import { openResultsFiles } from "./results-files.ts";
@@ -26,9 +27,10 @@ export async function collectResults(
     const fresh = { results: `${out.file("results")}.new`, failures: `${out.file("failures")}.new` };
     await Promise.all(Object.values(fresh).map((path) => rm(path, { force: true })));
     const files = await openResultsFiles(fresh);
+    const ofResourcesServer = out.manifest.settings["resources"] !== undefined; // then an activation's end is not yet a result
     let results = 0;
     for await (const id of store.listEnded()) {
-      const result = await store.readCommit(id);
+      const result = await (ofResourcesServer ? readRolloutResult(store, id) : store.readCommit(id));
       if (result === null || result.run_id !== out.manifest.run_id) continue;
       if (await files.take(result)) results++;
     }

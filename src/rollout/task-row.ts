@@ -98,9 +98,11 @@ export function rowForServer(row: Row): { data: Row } | { problem: RowProblem } 
 
 /** With what a verifier asks for beside them: the request that the session answers, unless they hold it. Pure. */
 export function withCreateParams(data: Row, { input, instructions }: Pick<SessionActivation, "input" | "instructions">): Row {
-  if (Object.hasOwn(data, "responses_create_params")) return data;
+  const given = isRow(data["responses_create_params"]) ? data["responses_create_params"] : {};
+  // GDPVal's rows come with an empty input: the prompt is made from other fields.
+  if (given["input"] !== undefined && !(Array.isArray(given["input"]) && given["input"].length === 0)) return data;
   const messages = typeof input === "string" ? [{ role: "user", content: input }] : input;
-  return { ...data, responses_create_params: { input: messages, ...(instructions === undefined ? {} : { instructions }) } };
+  return { ...data, responses_create_params: { ...(instructions === undefined ? {} : { instructions }), ...given, input: messages } };
 }
 
 /** Admission speaks of the whole activation; a person who wrote the short form looks for the short form's names. */
