@@ -23,7 +23,8 @@ export async function closeStep(step: Step): Promise<Move> {
   if (problem !== null) log.warn({ activation_id, reason: problem.text }, "a session could not be closed");
   await leavePlace(queues, server.url, activation_id);
   const closed = { ...record, session_open: false, cleanup_error: problem === null ? record.cleanup_error : problem.text };
-  if (record.next === "again") return { kind: "go", record: nextAttempt(closed) };
+  // Its session failed before it could be cancelled: that end stands.
+  if (record.next === "again" && record.cancel === null) return { kind: "go", record: nextAttempt(closed) };
   await endRollout(step, closed);
   return { kind: "go", record: { ...closed, state: "ended", session: null } };
 }

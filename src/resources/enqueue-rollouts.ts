@@ -48,11 +48,11 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
   for (;;) {
     const kept = await readRollout(queues, activation_id);
     const sealed = sealActivation(activation, keys, kept?.draft == null ? undefined : sealedWith(kept.draft)[0]);
-    if (kept !== null && kept.record.state !== "ended") return join(queues, kept, { sealed, row_sha256, server });
-
     const committed = await store.readCommit(activation_id);
     const ended = committed !== null && (await readRolloutEnd(store, activation_id, committed.generation)) !== null;
+    // The store decides: whoever wrote the end there may have been killed before the record said so.
     if (ended && !again) return { activation_id, outcome: "ended" };
+    if (!ended && kept !== null && kept.record.state !== "ended") return join(queues, kept, { sealed, row_sha256, server });
     const record: RolloutRecord = {
       activation_id,
       run_id: activation.run_id,
@@ -76,6 +76,7 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
       next: null,
       failure: null,
       verification_failure: null,
+      cancel: null,
       cleanup_error: null,
     };
     if (!(await createRollout(queues, kept, record, sealed))) continue; // another producer was faster

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
+import type { CancelMark } from "../activation/ports.ts";
 import type { SealedActivation, SealedSecret } from "../activation/seal.ts";
 import type { Failure } from "../contract/failure.ts";
 import type { TaskId } from "../contract/identity.ts";
@@ -53,6 +54,8 @@ export interface RolloutRecord {
   failure: Failure | null;
   /** Why there is no verification. */
   verification_failure: Failure | null;
+  /** Somebody asked for its end. */
+  cancel: CancelMark | null;
   /** Why a session could not be closed. */
   cleanup_error: string | null;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { captureKey, activationJobId } from "../contract/identity.ts";
+import type { CancelMark } from "../activation/ports.ts";
+import { captureKey } from "../contract/identity.ts";
 import type { Failure } from "../contract/failure.ts";
 import type { Attempt } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
-import { readCancelMark } from "../queue/cancel.ts";
 import { retryPauseMs } from "../queue/disposal.ts";
 import { failureOf } from "../queue/end-without-run.ts";
 import { readPause } from "../queue/pause.ts";
@@ -22,11 +22,8 @@ const PLACE_LOOK_MS = 15_000;
 /** Opens a session at the resources server, when there is room for one. */
 export async function seedStep(step: Step): Promise<Move> {
   const { record, queues, jobId, limits } = step;
-  const mark = await readCancelMark(queues, activationJobId(record.activation_id, record.generation));
-  if (mark !== null) {
-    const failure = failureOf({ value: { kind: "cancelled" }, failedReason: null, mark, givenUp: null });
-    return { kind: "go", record: { ...record, state: "close", next: "end", tries: 0, failure: { ...failure, stage: "seed" } } };
-  }
+  if (record.cancel !== null)
+    return { kind: "go", record: { ...record, state: "close", next: "end", tries: 0, failure: cancelledBefore(record.cancel) } };
   const early = record.not_before - Date.now();
   if (early > 0) return { kind: "wait", ms: early };
   if (record.session_open) return seed(step);
@@ -35,6 +32,10 @@ export async function seedStep(step: Step): Promise<Move> {
   if (!free) return { kind: "wait", ms: PLACE_LOOK_MS };
   // Noted before the seed is sent: should its answer be lost, the session is still closed.
   return { kind: "go", record: { ...record, session_open: true } };
+}
+
+function cancelledBefore(mark: CancelMark): Failure {
+  return { ...failureOf({ value: { kind: "cancelled" }, failedReason: null, mark, givenUp: null }), stage: "seed" };
 }
 
 async function seed(step: Step): Promise<Move> {

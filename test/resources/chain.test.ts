@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { describe, expect, it } from "vitest";
-import type { Claim, RunEnd } from "../../src/activation/ports.ts";
-import type { Run } from "../queue/rig.ts";
-import { activationOf, completedOf } from "../queue/rig.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { startResourcesServer } from "../../examples/stand-ins/resources-server.ts";
+import type { Claim, RunEnd, StopReason } from "../../src/activation/ports.ts";
+import { cancelRun } from "../../src/queue/cancel.ts";
+import { pauseRun, resumeRun } from "../../src/queue/pause.ts";
+import { countPhases, readRollout } from "../../src/resources/record.ts";
+import { deferred } from "../../src/rollout/waiting.ts";
+import { activationOf, completedOf, stopReason, type Run } from "../queue/rig.ts";
 import { attemptOf } from "../support/result-documents.ts";
 import { startChain, type ChainRig } from "./rig.ts";
 
@@ -122,3 +126,124 @@ function attemptFailure() {
     status_code: 502,
   };
 }
+
+describe("rollouts together", () => {
+  it("have no more sessions open at one server than it may have, whoever does their steps, and all come to their end", async () => {
+    let most = 0;
+    const chain = await startChain({ onAnswered: () => (most = Math.max(most, chain.resources.openSessions().length)) });
+    await chain.worker(completesBetween(chain, []), { concurrency: 8 });
+    chain.steps({ max_sessions: 2 });
+    chain.steps({ max_sessions: 2 });
+    const ids = Array.from({ length: 6 }, (_, n) => `act-${n}`);
+    await Promise.all(ids.map((id) => chain.add(activationOf(id))));
+    for (const id of ids) expect(await chain.over(id)).toMatchObject({ rollout: { verified: true } });
+    expect(most).toBe(2);
+    expect(chain.asked().sort()).toEqual([...ids.map(() => CLOSE), ...ids.map(() => SEED), ...ids.map(() => VERIFY)]);
+    await vi.waitFor(async () =>
+      expect(await countPhases(chain.queues, "run-1")).toEqual({ waiting: 0, seeding: 0, activation: 0, verifying: 0, closing: 0 }),
+    );
+  });
+
+  it("join what is there, are told apart by their content, and begin anew only when asked to", async () => {
+    const chain = await startChain();
+    const row = { task_id: "act-1", n: 1 };
+    expect(await chain.add(activationOf("act-1"), { row })).toMatchObject({ outcome: "added" });
+    expect(await chain.add(activationOf("act-1"), { row })).toMatchObject({ outcome: "joined" });
+    expect(await chain.add(activationOf("act-1"), { row: { ...row, n: 2 } })).toEqual({
+      activation_id: "act-1",
+      outcome: "conflict",
+      fields: ["row"],
+    });
+    expect(await chain.add(activationOf("act-1", { input: "another" }), { row })).toMatchObject({ outcome: "conflict", fields: ["input"] });
+    await chain.worker(completesBetween(chain, []));
+    chain.steps();
+    await chain.over("act-1");
+    expect(await chain.add(activationOf("act-1"), { row })).toMatchObject({ outcome: "ended" });
+    expect(chain.asked()).toEqual([SEED, VERIFY, CLOSE]);
+    expect(await chain.add(activationOf("act-1"), { row, again: true })).toMatchObject({ outcome: "added" });
+    expect(await chain.over("act-1", 1)).toMatchObject({ episode_id: { attempt: 1 }, generation: 1, rollout: { verified: true } });
+    expect(chain.asked()).toEqual([SEED, VERIFY, CLOSE, SEED, VERIFY, CLOSE]);
+  });
+
+  it("wait for a server that cannot be connected to, without counting it", async () => {
+    const chain = await startChain();
+    const port = Number(new URL(chain.server.url).port);
+    await chain.resources.close();
+    await chain.worker(completesBetween(chain, []));
+    chain.steps({ max_failures: 1 });
+    await chain.add(activationOf("act-1"));
+    await vi.waitFor(async () => expect((await readRollout(chain.queues, "act-1"))!.record.unreachable_since).not.toBeNull(), {
+      timeout: 30_000,
+    });
+    const back = await startResourcesServer({ port });
+    onTestFinished(() => back.close());
+    expect(await chain.over("act-1")).toMatchObject({ status: "completed", episode_id: { attempt: 0 }, rollout: { verified: true } });
+  });
+
+  it("are cancelled with their run: those that wait for the server have no session, those that have one lose it", async () => {
+    const chain = await startChain();
+    const running = deferred<void>();
+    await chain.worker(async (claim): Promise<RunEnd> => {
+      const { attempt } = await claim.ledger.takeAttempt();
+      running.resolve();
+      const { mark } = (await stopReason(claim.signal)) as Extract<StopReason, { kind: "cancelled" }>;
+      const cancelled = { ...completedOf(claim.activation, claim.generation, attempt), status: "cancelled" as const };
+      return { kind: "ended", ...(await chain.store.commit({ ...cancelled, metadata: { by: mark.by } })) };
+    });
+    chain.steps({ max_sessions: 1 });
+    for (const id of ["act-1", "act-2", "act-3"]) await chain.add(activationOf(id));
+    await running.promise;
+    await cancelRun(chain.queues, "run-1", { by: "test", at: "", reason: "enough" });
+    for (const id of ["act-1", "act-2", "act-3"])
+      expect(await chain.over(id)).toMatchObject({ status: "cancelled", rollout: { verified: false } });
+    expect(chain.asked()).toEqual([SEED, CLOSE]);
+  });
+
+  it("are not seeded while their run is paused", async () => {
+    const chain = await startChain();
+    await chain.worker(completesBetween(chain, []));
+    await pauseRun(chain.queues, "run-1", { by: "test", at: "", reason: "" });
+    chain.steps();
+    await chain.add(activationOf("act-1"));
+    await vi.waitFor(async () => expect(await chain.queues.steps.getDelayedCount()).toBe(1), { timeout: 30_000 });
+    expect(chain.asked()).toEqual([]);
+    await resumeRun(chain.queues, "run-1");
+    await chain.queues.steps.promoteJobs(); // it would look again by itself in ten seconds
+    await chain.over("act-1");
+    expect(chain.asked()).toEqual([SEED, VERIFY, CLOSE]);
+  });
+
+  it("go on elsewhere when the process that waits for their server stops: what it waited for is asked again", async () => {
+    const asked = deferred<void>();
+    const chain = await startChain({
+      faultFor: ({ path, nth }) => (path === "/verify" && nth === 0 ? { kind: "hang" } : undefined),
+      onAnswered: ({ path }) => path === "/verify" && asked.resolve(),
+    });
+    await chain.worker(completesBetween(chain, []));
+    const first = chain.steps();
+    await chain.add(activationOf("act-1"));
+    await asked.promise;
+    await first.close({ graceMs: 3_000 });
+    chain.steps();
+    expect(await chain.over("act-1")).toMatchObject({ rollout: { verified: true, verifications: 1 } });
+    expect(chain.asked()).toEqual([SEED, "/verify null", VERIFY, CLOSE]);
+  });
+
+  it("of a server that knows no sessions by id send it their whole rows, and close nothing [R5]", async () => {
+    const chain = await startChain({}, { protocol: "row" });
+    const seen: Claim[] = [];
+    await chain.worker(completesBetween(chain, seen));
+    chain.steps();
+    const row = { task_id: "act-1", _ng_rollout_id: "x", responses_create_params: { input: "hello" } };
+    await chain.add(activationOf("act-1"), { row });
+    expect(await chain.over("act-1")).toMatchObject({ reward: 0, rollout: { protocol: "row", verified: true } });
+    expect(chain.asked()).toEqual([SEED, VERIFY]);
+    expect(chain.resources.calls[0]!.body).toEqual(row);
+    const { response, ...sent } = chain.resources.calls[1]!.body;
+    expect(sent).toEqual(row);
+    expect(response).toMatchObject({ output: [expect.objectContaining({ type: "message" })] });
+    expect(seen[0]!.activation.tool_grants).toMatchObject([
+      { name: "office", required: true, connection: { url: `${chain.resources.url}/mcp` } },
+    ]);
+  });
+});
