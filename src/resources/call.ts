@@ -26,7 +26,7 @@ export interface Call {
   signal: AbortSignal;
 }
 
-export interface CallAnswer {
+interface CallAnswer {
   /** Parsed JSON. */
   value: unknown;
   cookies: Cookies;

@@ -10,7 +10,7 @@ import { runScript, script } from "../queue/script.ts";
 import type { ResourcesServer } from "./server.ts";
 
 /** What is done next for a rollout. activation: it is queued, or runs. close: of the session that is open. */
-export type RolloutState = "seed" | "activation" | "verify" | "close" | "ended";
+type RolloutState = "seed" | "activation" | "verify" | "close" | "ended";
 
 /**
  * One rollout of one task behind a resources server, as Redis keeps it: a few KB. What is large (the row, the response, the
@@ -68,10 +68,10 @@ export interface KeptRollout {
 }
 
 /** Where a rollout that has not ended is, for people. waiting: for a place at the server, or for another try. */
-export const PHASES = ["waiting", "seeding", "activation", "verifying", "closing"] as const;
+const PHASES = ["waiting", "seeding", "activation", "verifying", "closing"] as const;
 export type Phase = (typeof PHASES)[number];
 
-export function phaseOf({ state, session_open }: Pick<RolloutRecord, "state" | "session_open">): Phase | "ended" {
+function phaseOf({ state, session_open }: Pick<RolloutRecord, "state" | "session_open">): Phase | "ended" {
   switch (state) {
     case "seed":
       return session_open ? "seeding" : "waiting";

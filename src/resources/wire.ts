@@ -17,7 +17,6 @@ const toolsSchema = z.looseObject({
   transport: z.string().default("http"),
   headers: z.record(z.string(), z.string()).default({}),
 });
-export type ResourcesTools = z.infer<typeof toolsSchema>;
 
 export const seedAnswerSchema = z.looseObject({
   resources_session_id: z.string().nullish(),
@@ -42,7 +41,7 @@ export function resourcesSessionId(of: { run_id: string; activation_id: string; 
 const NOT_TASK_DATA = new Set(["responses_create_params", "agent_ref", "task_source", "skills_ref"]);
 
 /** The fields of a row that are the task's. Pure. */
-export function taskDataOf(row: Row): Row {
+function taskDataOf(row: Row): Row {
   return Object.fromEntries(Object.entries(row).filter(([name]) => !NOT_TASK_DATA.has(name) && !name.startsWith("_ng_")));
 }
 

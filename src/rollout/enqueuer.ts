@@ -79,7 +79,7 @@ export function makeEnqueuer(
         if (done === true) break;
         batch.push(value);
         ids.push(value.activation.activation_id);
-        bytes += weight(value.activation);
+        bytes += weight(value);
         if (batch.length >= BATCH_COUNT || bytes >= BATCH_BYTES) {
           await send(batch);
           batch = [];
@@ -128,7 +128,7 @@ function refuseConflicts(answers: readonly EnqueueAnswer[]): void {
 }
 
 /** About its size in bytes; placed files are most of it. */
-function weight({ input, sandbox }: SessionActivation): number {
+function weight({ activation: { input, sandbox }, forServer }: Planned): number {
   const files = sandbox.files.reduce((sum, file) => sum + (file.content_base64?.length ?? 0) + (file.content?.length ?? 0), 0);
-  return 2_000 + files + (typeof input === "string" ? input.length : JSON.stringify(input).length);
+  return 2_000 + files + JSON.stringify(forServer).length + (typeof input === "string" ? input.length : JSON.stringify(input).length);
 }

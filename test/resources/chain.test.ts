@@ -6,6 +6,7 @@ import { cancelRun } from "../../src/queue/cancel.ts";
 import { pauseRun, resumeRun } from "../../src/queue/pause.ts";
 import { countPhases, readRollout } from "../../src/resources/record.ts";
 import { deferred } from "../../src/rollout/waiting.ts";
+import { everythingIn } from "../support/redis-contents.ts";
 import { activationOf, completedOf, stopReason, type Run } from "../queue/rig.ts";
 import { attemptOf } from "../support/result-documents.ts";
 import { startChain, type ChainRig } from "./rig.ts";
@@ -24,7 +25,7 @@ function completesBetween(chain: ChainRig, seen: Claim[]): Run {
 }
 
 describe("a rollout behind a resources server", () => {
-  it("is seeded, run, verified and closed in this order, each once, and its result has the reward [A1]", async () => {
+  it("is seeded, run, verified and closed in this order, each once, and its result has the reward", async () => {
     const order: string[] = [];
     const chain = await startChain({ onAnswered: ({ path }) => order.push(path) });
     const seen: Claim[] = [];
@@ -64,14 +65,21 @@ describe("a rollout behind a resources server", () => {
     expect(chain.resources.openSessions()).toEqual([]);
   });
 
-  it("gives its session the server's tools as one required grant, with the session's own token", async () => {
+  it("gives its session the server's tools as one required grant, with the session's own token, which Redis never holds in clear [C8]", async () => {
     const chain = await startChain();
     const seen: Claim[] = [];
-    await chain.worker(completesBetween(chain, seen));
+    const run = completesBetween(chain, seen);
+    let whileOpen = "";
+    await chain.worker(async (claim) => {
+      whileOpen = await everythingIn(chain.queues.redis);
+      return run(claim);
+    });
     chain.steps();
     await chain.add(activationOf("act-1", { tool_grants: [], max_attempts: 3 }));
     await chain.over("act-1");
     const { activation } = seen[0]!;
+    expect(whileOpen).toContain('"session_open":true');
+    for (const secret of chain.resources.secrets) expect(whileOpen).not.toContain(secret.split(".")[1]);
     expect(activation.tool_grants).toEqual([
       {
         type: "mcp",

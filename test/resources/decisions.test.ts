@@ -70,7 +70,7 @@ it.each<[string, CallFault[], boolean]>([
     true,
   ],
   ["answers that are not what the protocol says", [{ kind: "protocol", what: "x" }], false],
-])("%s are retried or not by the rules of Gym's environment servers [A8]", (_what, faults, retried) => {
+])("%s are retried or not by the rules of Gym's environment servers", (_what, faults, retried) => {
   for (const fault of faults) expect([fault, isRetryable(fault)]).toEqual([fault, retried]);
 });
 

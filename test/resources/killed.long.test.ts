@@ -26,7 +26,7 @@ function deliverablesOf({ root }: FakeCommand): string[] {
   return readdirSync(join(root, "deliverables"), { recursive: true, encoding: "utf8" }).sort();
 }
 
-it("a producer that is killed at 30 and at 70 percent leaves the files of an undisturbed run, and no session open [E2]", async () => {
+it("a producer that is killed at 30 and at 70 percent leaves the files of an undisturbed run, and no session open [E19]", async () => {
   const [quiet, killed] = [await started(), await started()];
   const undisturbed = quiet.command.run(ROWS, ...quiet.flags);
   for (const share of [3, 7]) {
@@ -53,7 +53,7 @@ it("a producer that is killed at 30 and at 70 percent leaves the files of an und
   expect(quiet.resources.calls).toHaveLength(3 * ROWS.length);
 });
 
-it("Ctrl-C hands rollouts back; the same command goes on with a session of its own, not counted as a failure [E1]", async () => {
+it("Ctrl-C hands rollouts back; the same command goes on with a session of its own, not counted as a failure [D4]", async () => {
   const { command, resources, flags } = await started();
   command.codex('sleep 60\nturn "never"');
   const rows = ROWS.slice(0, 2);

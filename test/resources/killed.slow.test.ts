@@ -6,7 +6,7 @@ import { startResourcesServer } from "../../examples/stand-ins/resources-server.
 import { besides } from "../support/fake-command.ts";
 import { linesOf, ROWS, started } from "./command-rig.ts";
 
-it("a worker that is killed between a verifier's answer and its record verifies again, runs nothing again, and there is one result [C3]", async () => {
+it("a worker that is killed between a verifier's answer and its record verifies again, runs nothing again, and there is one result [E19]", async () => {
   let kill = (): void => undefined;
   const { command, resources, flags } = await started({ onAnswered: ({ path }) => path === "/verify" && kill() });
   const rows = ROWS.slice(0, 1);

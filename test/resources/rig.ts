@@ -9,7 +9,7 @@ import { readRolloutResult } from "../../src/resources/documents.ts";
 import { enqueueRollouts } from "../../src/resources/enqueue-rollouts.ts";
 import type { ResourcesLimits, ResourcesServer } from "../../src/resources/server.ts";
 import { startRolloutSteps, type RolloutSteps } from "../../src/resources/steps.ts";
-import { activationOf, startRig, TEST_KEYS, type Rig } from "../queue/rig.ts";
+import { startRig, TEST_KEYS, type Rig } from "../queue/rig.ts";
 
 export const LIMITS: ResourcesLimits = {
   max_sessions: 8,
@@ -85,5 +85,3 @@ export async function startChain(options: ResourcesServerOptions = {}, server: P
       ),
   };
 }
-
-export { activationOf };
