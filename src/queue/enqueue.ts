@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { contentDigest, differingFields } from "../activation/content.ts";
-import { sealActivation, sealedWith } from "../activation/seal.ts";
+import { sealActivation, sealedWith, type SealedActivation } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
@@ -200,6 +200,11 @@ async function conflictingFields(
   const [keyId] = sealedWith(there);
   const resealed = sealActivation(activation, keys, keyId);
   return contentDigest(resealed) === digest ? null : differingFields(there, resealed);
+}
+
+/** Throws RollcallError "activation_too_large" for one that is put into the queue later, so that its producer hears of it now. Pure. */
+export function requireQueueable({ settings }: Pick<Queues, "settings">, activation: SessionActivation, sealed: SealedActivation): void {
+  requireSize(activationFlow(activation, sealed, { generation: 0, enqueuedAt: "", settings }), settings.max_job_bytes);
 }
 
 function requireSize(flow: ReturnType<typeof activationFlow>, limit: number): void {

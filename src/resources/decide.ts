@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { MAX_REASON_CHARACTERS, type Failure } from "../contract/failure.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import { RollcallError } from "../errors.ts";
 import { describeFault, faultKind, isRetryable, type CallFault } from "./call-failure.ts";
 import type { RolloutRecord } from "./record.ts";
 import type { ResourcesLimits } from "./server.ts";
@@ -86,6 +87,12 @@ export function callFailed(fault: CallFault, stage: "seed" | "verification"): Fa
     terminal: !isRetryable(fault),
     statusCode: fault.kind === "status" && fault.status >= 400 ? fault.status : fault.kind === "timeout" ? 504 : 502,
   });
+}
+
+/** What the store had of the rollout was removed; null: `thrown` says something else. Nothing brings it back. */
+export function removedFromStore(thrown: unknown, stage: "seed" | "verification"): Failure | null {
+  if (!(thrown instanceof RollcallError) || !["row_missing", "result_missing"].includes(thrown.code)) return null;
+  return resourcesFailure({ kind: "persistence_failed", cause: "unknown", stage, reason: thrown.message, terminal: true, statusCode: 502 });
 }
 
 export function waitOf(fault: CallFault): number | null {

@@ -6,7 +6,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { nextGeneration } from "../queue/enqueue-again.ts";
-import type { EnqueueAnswer } from "../queue/enqueue.ts";
+import { requireQueueable, type EnqueueAnswer } from "../queue/enqueue.ts";
 import { keys as names } from "../queue/names.ts";
 import type { Queues } from "../queue/queues.ts";
 import { wakeStep } from "../queue/wake-step.ts";
@@ -31,7 +31,8 @@ interface Parts {
 
 /**
  * Adds rollouts; in Redis and the store when it resolves. Answers as for activations: the same rollout with the same content joins
- * what is there, so a producer that was killed may add everything again. `again`: those that have ended begin anew.
+ * what is there, so a producer that was killed may add everything again. `again`: those that have ended begin anew. Throws RollcallError
+ * "activation_too_large".
  */
 export async function enqueueRollouts(
   parts: Parts,
@@ -48,6 +49,7 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
   for (;;) {
     const kept = await readRollout(queues, activation_id);
     const sealed = sealActivation(activation, keys, kept?.draft == null ? undefined : sealedWith(kept.draft)[0]);
+    requireQueueable(queues, activation, sealed);
     const committed = await store.readCommit(activation_id);
     const ended = committed !== null && (await readRolloutEnd(store, activation_id, committed.generation)) !== null;
     // The store decides: whoever wrote the end there may have been killed before the record said so.

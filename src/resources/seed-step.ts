@@ -8,7 +8,7 @@ import { retryPauseMs } from "../queue/disposal.ts";
 import { failureOf } from "../queue/end-without-run.ts";
 import { readPause } from "../queue/pause.ts";
 import { CallFailure } from "./call-failure.ts";
-import { afterFailure, callFailed, resourcesFailure, waitOf, whileUnreachable, type AttemptFailure } from "./decide.ts";
+import { afterFailure, callFailed, removedFromStore, resourcesFailure, waitOf, whileUnreachable, type AttemptFailure } from "./decide.ts";
 import { grantOf } from "./grants.ts";
 import { takePlace } from "./places.ts";
 import { readRow } from "./rows.ts";
@@ -68,6 +68,8 @@ async function askForSession(step: Step): Promise<SessionSecrets | AttemptFailur
     });
     return sessionIn(step, value, cookies);
   } catch (error) {
+    const removed = removedFromStore(error, "seed");
+    if (removed !== null) return { failure: removed, counted: true, waitMs: null };
     if (!(error instanceof CallFailure)) throw error;
     const { fault } = error;
     const waiting = whileUnreachable(record, fault, limits, Date.now());

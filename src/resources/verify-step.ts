@@ -5,7 +5,7 @@ import { retryPauseMs } from "../queue/disposal.ts";
 import { redactValue, type SecretSet } from "../redact/index.ts";
 import type { Call } from "./call.ts";
 import { CallFailure } from "./call-failure.ts";
-import { callFailed, waitOf, whileUnreachable } from "./decide.ts";
+import { callFailed, removedFromStore, waitOf, whileUnreachable } from "./decide.ts";
 import { hasVerification, putVerification, type Verification } from "./documents.ts";
 import type { RolloutRecord } from "./record.ts";
 import { responseFor } from "./response-for.ts";
@@ -40,6 +40,8 @@ export async function verifyStep(step: Step): Promise<Move> {
     await putVerification(store, record, 0, verification);
     return { kind: "go", record: over };
   } catch (error) {
+    const removed = removedFromStore(error, "verification");
+    if (removed !== null) return { kind: "go", record: { ...over, verification_failure: removed } };
     if (!(error instanceof CallFailure)) throw error;
     const { fault } = error;
     const waiting = whileUnreachable(record, fault, limits, Date.now());

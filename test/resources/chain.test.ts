@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startResourcesServer } from "../../examples/stand-ins/resources-server.ts";
 import type { Claim, RunEnd, StopReason } from "../../src/activation/ports.ts";
@@ -78,7 +80,7 @@ describe("a rollout behind a resources server", () => {
     await chain.add(activationOf("act-1", { tool_grants: [], max_attempts: 3 }));
     await chain.over("act-1");
     const { activation } = seen[0]!;
-    expect(whileOpen).toContain('"session_open":true');
+    expect(whileOpen).toContain("session_open");
     for (const secret of chain.resources.secrets) expect(whileOpen).not.toContain(secret.split(".")[1]);
     expect(activation.tool_grants).toEqual([
       {
@@ -235,6 +237,24 @@ describe("rollouts together", () => {
     chain.steps();
     expect(await chain.over("act-1")).toMatchObject({ rollout: { verified: true, verifications: 1 } });
     expect(chain.asked()).toEqual([SEED, "/verify null", VERIFY, CLOSE]);
+  });
+
+  it("whose row was removed from the store end and say so, before their session or after it", async () => {
+    const chain = await startChain();
+    const rows = (): string[] => readdirSync(join(chain.storeRoot, "_inputs")).map((name) => join(chain.storeRoot, "_inputs", name));
+    await chain.add(activationOf("act-1"));
+    rows().forEach((path) => rmSync(path));
+    const run = completesBetween(chain, []);
+    await chain.worker((claim) => {
+      rows().forEach((path) => rmSync(path));
+      return run(claim);
+    });
+    chain.steps();
+    const failure = { failure_kind: "persistence_failed", failure_reason: expect.stringMatching(/no longer has the row/) as string };
+    expect(await chain.over("act-1")).toMatchObject({ status: "failed", failure: { ...failure, stage: "seed" } });
+    await chain.add(activationOf("act-2"));
+    expect(await chain.over("act-2")).toMatchObject({ status: "completed", rollout: { verified: false, verification_failure: failure } });
+    expect(chain.asked()).toEqual([CLOSE, SEED, CLOSE]);
   });
 
   it("of a server that knows no sessions by id send it their whole rows, and close nothing [R5]", async () => {
