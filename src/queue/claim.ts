@@ -52,11 +52,14 @@ export async function decideClaim(
   if (!needs.every((need) => meets(facts, need))) return { kind: "unable", needs };
 
   const activation = activationSchema.parse(openActivation(sealed, keys));
-  const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
-  if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
-  const failure = await spentAttempt(queues, data, saved);
-  if (failure !== null) return { kind: "spent", failure };
+  if (data.single_attempt === true) {
+    const failure = await spentAttempt(queues, activation, saved);
+    if (failure !== null) return { kind: "spent", failure };
+  } else {
+    const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
+    if (charged !== null) return { kind: "exhausted", charged };
+  }
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   const server = modelServerOf(activation);
   if (!(await enterGate(queues, activation.run_id, jobId))) {
