@@ -6,7 +6,6 @@ import { loadSettings } from "../../src/config/load.ts";
 import { progressLine } from "../../src/rollout/progress.ts";
 import { readTasks, type TaskRow } from "../../src/rollout/tasks.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { GDPVAL_ROWS } from "./gdpval-rows.ts";
 
 async function rowOf(row: object): Promise<TaskRow> {
   const path = join(tempDir(), "tasks.jsonl");
@@ -18,11 +17,11 @@ async function rowOf(row: object): Promise<TaskRow> {
 }
 
 it("a row's task_data goes to the resources server as it is, with the request that the session answers", async () => {
-  const [gdpval] = GDPVAL_ROWS;
-  const row = await rowOf({ id: gdpval!.task_id, input: "do it", task_data: gdpval });
-  expect(row).toMatchObject({ ok: true });
   const messages = { responses_create_params: { input: [{ role: "user", content: "do it" }] } };
-  expect(row.ok && row.forServer).toEqual({ ...gdpval, ...messages }); // an empty input of its own does not say what was asked
+  const task_data = { sector: "Finance", responses_create_params: { input: [] } };
+  const row = await rowOf({ id: "t", input: "do it", task_data });
+  expect(row).toMatchObject({ ok: true });
+  expect(row.ok && row.forServer).toEqual({ ...task_data, ...messages }); // an empty input of its own does not say what was asked
   const own = { responses_create_params: { input: "as given", temperature: 1 } };
   expect(await rowOf({ id: "t", input: "do it", task_data: own })).toMatchObject({ forServer: own });
   expect(await rowOf({ id: "t", input: "do it" })).toMatchObject({ forServer: messages });
@@ -30,6 +29,25 @@ it("a row's task_data goes to the resources server as it is, with the request th
     ok: true,
     forServer: { n: 1 },
   });
+});
+
+it("a foreign row goes to the resources server whole, and with the prompt that was made of it", async () => {
+  const gym = { id: "g", responses_create_params: { input: "as given", metadata: { a: "b" } }, expected: [1, 2], task_data: "its own" };
+  expect(await rowOf(gym)).toMatchObject({ ok: true, forServer: gym, foreign: gym });
+  const gdpval = {
+    task_id: "v",
+    sector: "Finance",
+    prompt: "count it",
+    rubric_json: "[]",
+    responses_create_params: { input: [], metadata: {} },
+  };
+  const row = await rowOf(gdpval);
+  expect(row).toMatchObject({ ok: true, foreign: gdpval });
+  if (!row.ok) return;
+  const { input } = row.activations[0]!;
+  expect(input).toContain("count it");
+  const asked = { metadata: {}, input: [{ role: "user", content: input }] };
+  expect(row.forServer).toEqual({ ...gdpval, responses_create_params: asked });
 });
 
 it("task_data that is no object is refused", async () => {
