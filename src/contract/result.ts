@@ -167,7 +167,9 @@ export const resultSchema = z.strictObject({
   metadata: z.record(z.string(), z.string()),
   /** Only in a results queue: response, evidence, observations, attempts and artifacts are left out here (null or empty), and are there. */
   body: resultBodySchema.optional(),
-  /** Only in lines of a run with a resources server: the reward, absent when there is none, and the verifier's own fields. */
+  /** Only in lines of results.jsonl: the row of another format that asked for it, whole. */
+  row: z.record(z.string(), z.unknown()).optional(),
+  /** Only in lines, and for webhooks, of a run with a resources server: the reward, absent when there is none, and the verifier's own fields. */
   reward: z.number().optional(),
   verification: z.record(z.string(), z.unknown()).optional(),
   rollout: rolloutSchema.optional(),

@@ -52,14 +52,11 @@ export async function decideClaim(
   if (!needs.every((need) => meets(facts, need))) return { kind: "unable", needs };
 
   const activation = activationSchema.parse(openActivation(sealed, keys));
+  const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
+  if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
-  if (data.single_attempt === true) {
-    const failure = await spentAttempt(queues, activation, saved);
-    if (failure !== null) return { kind: "spent", failure };
-  } else {
-    const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
-    if (charged !== null) return { kind: "exhausted", charged };
-  }
+  const failure = data.single_attempt === true ? await spentAttempt(queues, activation, saved) : null;
+  if (failure !== null) return { kind: "spent", failure };
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   const server = modelServerOf(activation);
   if (!(await enterGate(queues, activation.run_id, jobId))) {

@@ -202,7 +202,10 @@ async function announce(
       pipeline.hset(names.ledger(activation_id), "generation", generation);
       pipeline.persist(names.ledger(activation_id));
       for (const name of [names.statuses, names.causes, names.rows]) pipeline.hdel(name(run_id), activation_id);
-      if (generation > 0) pipeline.del(names.progress(activation_id)); // that of the generation before
+      if (generation === 0) continue;
+      // What the generation before left: its progress, and an attempt of a lost worker, which is none of this one's.
+      pipeline.del(names.progress(activation_id));
+      pipeline.hdel(names.ledger(activation_id), "open", "claim");
     }
     for (const runId of new Set(missing.map(({ activation }) => activation.run_id))) pipeline.zadd(names.runs, Date.now(), runId);
   });

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startResourcesServer } from "../../examples/stand-ins/resources-server.ts";
 import type { Claim, RunEnd, StopReason } from "../../src/activation/ports.ts";
 import { cancelRun } from "../../src/queue/cancel.ts";
+import { keys, lockKey } from "../../src/queue/names.ts";
 import { pauseRun, resumeRun } from "../../src/queue/pause.ts";
 import { countPhases, readRollout } from "../../src/resources/record.ts";
 import { deferred } from "../../src/rollout/waiting.ts";
@@ -95,6 +96,27 @@ describe("a rollout behind a resources server", () => {
       },
     ]);
     expect(activation).toMatchObject({ max_attempts: 1, reply_to: null, episode_id: { rollout_id: "r-act-1", attempt: 0 } });
+  });
+
+  it("whose worker is lost has another session, though nobody closed the attempt that was lost", async () => {
+    const chain = await startChain();
+    const lost = { worker_id: "lost" };
+    const frozen = await chain.worker(
+      async (claim): Promise<RunEnd> => {
+        await claim.ledger.takeAttempt();
+        await chain.queues.redis.del(lockKey("act-1")); // as if its claim had run out
+        return new Promise<RunEnd>(() => undefined);
+      },
+      { facts: lost, concurrency: 1 },
+    );
+    chain.steps();
+    await chain.add(activationOf("act-1"));
+    await vi.waitFor(async () => expect(await chain.queues.redis.hget(keys.ledger("act-1"), "open")).toBe("0"), { timeout: 30_000 });
+    void frozen.close({ graceMs: 1 });
+    await chain.worker(completesBetween(chain, []));
+    const result = await chain.over("act-1", 1);
+    expect(result).toMatchObject({ status: "completed", episode_id: { attempt: 1 }, rollout: { verified: true } });
+    expect(chain.asked()).toEqual([SEED, CLOSE, SEED, VERIFY, CLOSE]);
   });
 
   it("whose session fails has another one, under the next attempt and a session of its own, and keeps each failure", async () => {
