@@ -11,8 +11,7 @@ import { countPhases, readRollout } from "../../src/resources/record.ts";
 import { deferred } from "../../src/rollout/waiting.ts";
 import { everythingIn } from "../support/redis-contents.ts";
 import { activationOf, completedOf, stopReason, type Run } from "../queue/rig.ts";
-import { attemptOf } from "../support/result-documents.ts";
-import { startChain, type ChainRig } from "./rig.ts";
+import { failsBefore, startChain, type ChainRig } from "./rig.ts";
 
 const SEED = "/seed_session 200";
 const VERIFY = "/verify 200";
@@ -121,15 +120,7 @@ describe("a rollout behind a resources server", () => {
 
   it("whose session fails has another one, under the next attempt and a session of its own, and keeps each failure", async () => {
     const chain = await startChain();
-    await chain.worker(async (claim): Promise<RunEnd> => {
-      const { attempt } = await claim.ledger.takeAttempt();
-      const completed = completedOf(claim.activation, claim.generation, attempt);
-      if (attempt === 2) return { kind: "ended", ...(await chain.store.commit(completed)) };
-      const failure = attemptFailure();
-      const failed = attemptOf(attempt, { failure, status: "failed" });
-      await chain.store.putAttempt("act-1", failed);
-      return { kind: "ended", ...(await chain.store.commit({ ...completed, status: "failed", failure, attempts: [failed] })) };
-    });
+    await chain.worker(failsBefore(2, chain.store));
     chain.steps();
     await chain.add(activationOf("act-1"));
     const result = await chain.over("act-1", 2);
@@ -146,18 +137,6 @@ describe("a rollout behind a resources server", () => {
     ]);
   });
 });
-
-function attemptFailure() {
-  return {
-    failure_kind: "agent_run_error" as const,
-    cause_code: "mcp_server_unreachable",
-    server_names: [],
-    stage: "agent" as const,
-    failure_reason: "x",
-    terminal: false,
-    status_code: 502,
-  };
-}
 
 describe("rollouts together", () => {
   it("have no more sessions open at one server than it may have, whoever does their steps, and all come to their end", async () => {

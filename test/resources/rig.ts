@@ -2,14 +2,17 @@
 import { pino } from "pino";
 import { onTestFinished, vi, expect } from "vitest";
 import { startResourcesServer, type ResourcesServerOptions, type ResourcesStandIn } from "../../examples/stand-ins/resources-server.ts";
+import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
+import type { Failure } from "../../src/contract/failure.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import type { EnqueueAnswer } from "../../src/queue/enqueue.ts";
 import { readRolloutResult } from "../../src/resources/documents.ts";
 import { enqueueRollouts } from "../../src/resources/enqueue-rollouts.ts";
 import type { ResourcesLimits, ResourcesServer } from "../../src/resources/server.ts";
 import { startRolloutSteps, type RolloutSteps } from "../../src/resources/steps.ts";
-import { startRig, TEST_KEYS, type Rig } from "../queue/rig.ts";
+import { completedOf, startRig, TEST_KEYS, type Rig, type Run } from "../queue/rig.ts";
+import { attemptOf } from "../support/result-documents.ts";
 
 export const LIMITS: ResourcesLimits = {
   max_sessions: 8,
@@ -83,5 +86,26 @@ export async function startChain(options: ResourcesServerOptions = {}, server: P
       resources.calls.flatMap(({ path, status, rollout_id }) =>
         rolloutId === undefined || rollout_id === rolloutId ? [`${path} ${status}`] : [],
       ),
+  };
+}
+
+/** Sessions of which those before the `last` attempt fail. */
+export function failsBefore(last: number, store: ArtifactStore): Run {
+  return async ({ activation, generation, ledger }) => {
+    const { attempt } = await ledger.takeAttempt();
+    const completed = completedOf(activation, generation, attempt);
+    if (attempt === last) return { kind: "ended", ...(await store.commit(completed)) };
+    const failure: Failure = {
+      failure_kind: "agent_run_error",
+      cause_code: "mcp_server_unreachable",
+      server_names: [],
+      stage: "agent",
+      failure_reason: "x",
+      terminal: false,
+      status_code: 502,
+    };
+    const failed = attemptOf(attempt, { failure, status: "failed" });
+    await store.putAttempt(activation.activation_id, failed);
+    return { kind: "ended", ...(await store.commit({ ...completed, status: "failed", failure, attempts: [failed] })) };
   };
 }
