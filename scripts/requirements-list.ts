@@ -63,7 +63,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "R52", claimed: true, text: "Startup failure has no turn.failed; classification does not wait for one" },
   { id: "R53", claimed: true, text: "The README says what becomes of each kind of grant" },
   { id: "R54", claimed: true, text: "tool_timeout_sec is written on every path when configured" },
-  { id: "R55", claimed: false, text: "A finish call over MCP is recorded for its session and the file is persisted" },
+  { id: "R55", claimed: true, text: "A finish call over MCP is recorded for its session and the file is persisted" },
   { id: "R56", claimed: true, text: "The capability flag calls_model_from_sandbox is kept" },
   { id: "R57", claimed: true, text: "A refusal is 422 class with a string reason, final" },
 ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
@@ -58,16 +58,21 @@ export interface OfficeTools {
  * its paths. The caller closes it.
  */
 export async function startOfficeTools(options: OfficeToolsOptions = {}): Promise<OfficeTools> {
+  const { serve, ...tools } = officeTools(options);
+  const server = await serveOnLoopback(serve, options.port);
+  return { ...tools, url: `${server.origin}/mcp`, close: () => server.close() };
+}
+
+/** The same as a part of another server: answers requests for /mcp, and 404 to any other. */
+export function officeTools(options: OfficeToolsOptions = {}): Pick<OfficeTools, "mintToken" | "calls"> & { serve: RequestListener } {
   const tokens = sessionTokens(options.secret);
   const calls: OfficeCall[] = [];
-  const server = await serveOnLoopback((request, response) => {
-    serve(request, response, { options, tokens, calls }).catch((error: unknown) => response.destroy(error as Error));
-  }, options.port);
   return {
-    url: `${server.origin}/mcp`,
+    serve(request, response) {
+      serve(request, response, { options, tokens, calls }).catch((error: unknown) => response.destroy(error as Error));
+    },
     mintToken: (sessionId, tools) => tokens.mint(sessionId, tools),
     calls,
-    close: () => server.close(),
   };
 }
 

@@ -24,7 +24,7 @@ export function sealActivation(activation: SessionActivation, keys: SecretKeys, 
   const key = keys.find(({ id }) => id === keyId) ?? keys[0];
   const sealed = structuredClone<SealedActivation>(activation);
   for (const { path, holder, key: name } of secretSlots(sealed)) {
-    if (typeof holder[name] === "string") holder[name] = seal(holder[name], key, `${activation.activation_id}\0${path}`);
+    if (typeof holder[name] === "string") holder[name] = sealText(holder[name], key, placeOf(activation.activation_id, path));
   }
   return sealed;
 }
@@ -37,7 +37,7 @@ export function openActivation(sealed: SealedActivation, keys: SecretKeys): Reco
   const opened = structuredClone(sealed);
   for (const { path, holder, key: name } of secretSlots(opened)) {
     const value = holder[name];
-    if (typeof value !== "string") holder[name] = open(value as SealedSecret, keys, sealed.activation_id, path);
+    if (typeof value !== "string") holder[name] = openSecret(value as SealedSecret, keys, sealed.activation_id, path);
   }
   return opened;
 }
@@ -59,21 +59,20 @@ export function withoutSecrets(sealed: SealedActivation): SealedActivation {
   return stripped;
 }
 
-/** Seals one text for a place of its own; opened only with the same owner and path. Not pure: each has a nonce of its own. */
-export function sealSecret(text: string, keys: SecretKeys, owner: string, path: string): SealedSecret {
-  return seal(text, keys[0], `${owner}\0${path}`);
-}
-
-/** Throws as {@link openActivation} does. */
-export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
-  return open(value, keys, owner, path);
-}
-
 export function isSealed(value: unknown): value is SealedSecret {
   return value !== null && typeof value === "object" && "sealed" in value && value.sealed === 1;
 }
 
-function seal(text: string, key: SecretKey, place: string): SealedSecret {
+/** Seals one text for a place of its own: opened only with the same owner and path. Pure but for the nonce. */
+export function sealSecret(text: string, [first]: SecretKeys, owner: string, path: string): SealedSecret {
+  return sealText(text, first, placeOf(owner, path));
+}
+
+function placeOf(owner: string, path: string): string {
+  return `${owner}\0${path}`;
+}
+
+function sealText(text: string, key: SecretKey, place: string): SealedSecret {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", key.sealing, nonce).setAAD(Buffer.from(place, "utf8"));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
@@ -87,7 +86,8 @@ function seal(text: string, key: SecretKey, place: string): SealedSecret {
   };
 }
 
-function open(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
+/** The inverse of {@link sealSecret}, with the same owner and path. Throws as {@link openActivation} does. */
+export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
   const key = keys.find(({ id }) => id === value.key_id);
   if (key === undefined) {
     throw new RollcallError(
@@ -99,7 +99,7 @@ function open(value: SealedSecret, keys: SecretKeys, owner: string, path: string
   try {
     const [nonce, ciphertext, tag] = [value.nonce, value.ciphertext, value.tag].map((part) => Buffer.from(part!, "base64"));
     const decipher = createDecipheriv("aes-256-gcm", key.sealing, nonce!, { authTagLength: 16 });
-    decipher.setAAD(Buffer.from(`${owner}\0${path}`, "utf8")).setAuthTag(tag!);
+    decipher.setAAD(Buffer.from(placeOf(owner, path), "utf8")).setAuthTag(tag!);
     return Buffer.concat([decipher.update(ciphertext!), decipher.final()]).toString("utf8");
   } catch (error) {
     throw new RollcallError("seal_broken", `${path} of ${owner} cannot be opened: it was changed after it was sealed`, {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { ActivationResult, Attempt } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
-import { attemptFilePath, earlierResultPath, resultPath, STORE_FILE } from "./layout.ts";
+import { attemptFilePath, documentPath, earlierResultPath, resultPath, STORE_FILE } from "./layout.ts";
 import type { ArtifactStore, CommittedBytes } from "./types.ts";
 
 /** The few things a place must be able to do with small texts, so that a store can be built on it. */
@@ -19,7 +19,7 @@ export interface Documents {
   addressOf(path: string): string;
 }
 
-type EndsAndAttempts = "commit" | "readCommit" | "readCommitted" | "setAside" | "putAttempt";
+type EndsAndAttempts = "commit" | "readCommit" | "readCommitted" | "setAside" | "putAttempt" | "putDocument" | "readDocument";
 
 /** Results and attempts of a store, kept as documents. All of them are created, none is ever changed. */
 export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsAndAttempts> {
@@ -71,6 +71,12 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsA
     setAside,
     readCommitted,
     readCommit: async (activationId) => readResult(resultPath(activationId)),
+    putDocument: (activationId, name, text) => documents.create(documentPath(activationId, name), text),
+    async readDocument(activationId, name) {
+      const path = documentPath(activationId, name);
+      const text = await documents.read(path);
+      return text === null ? null : { text, uri: documents.addressOf(path) };
+    },
     async putAttempt(activationId, attempt) {
       const path = attemptFilePath(activationId, attempt.attempt);
       const text = asJson(attempt);

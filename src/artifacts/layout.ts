@@ -8,6 +8,7 @@ import { RollcallError } from "../errors.ts";
  *     _store.json                         this store's id; no activation id begins with an underscore
  *     _inputs/<sha256>                    files that producers put, for activations to name
  *     <activation_id>/result.json         THE end; result.g<k>.json: the ends of earlier generations
+ *     <activation_id>/doc.<name>.json     documents beside it, e.g. what a resources server said of a rollout
  *     <activation_id>/attempt-<n>/        attempt.json, evidence, outputs/, quarantine/, withheld/
  */
 export const STORE_FILE = "_store.json";
@@ -20,6 +21,12 @@ export function resultPath(activationId: string): string {
 
 export function earlierResultPath(activationId: string, generation: number): string {
   return `${activationPath(activationId)}/result.g${generation}.json`;
+}
+
+/** A document beside an activation's result. Throws "bad_path" for a name that is not letters, digits, dots and hyphens. */
+export function documentPath(activationId: string, name: string): string {
+  if (/^[a-z][a-z0-9-]*(\.[a-z0-9-]+)*$/.test(name)) return `${activationPath(activationId)}/doc.${name}.json`;
+  throw new RollcallError("bad_path", `${JSON.stringify(name.slice(0, 80))} is not a name for a document`);
 }
 
 /** Throws "bad_path" for what is no sha256 in hex. */

@@ -38,6 +38,10 @@ export interface ArtifactStore {
   readCommitted(activationId: string, generation: number): Promise<CommittedBytes | null>;
   /** Before a new generation: keeps result.json as result.g<k>.json. Idempotent. */
   setAside(activationId: string, generation: number): Promise<void>;
+  /** Keeps a JSON text beside an activation's result, durably, and only if nothing of that name is there: false then. Throws "bad_path". */
+  putDocument(activationId: string, name: string, text: string): Promise<boolean>;
+  /** null when there is none. */
+  readDocument(activationId: string, name: string): Promise<CommittedBytes | null>;
   /** Ids of all activations that have a committed result. */
   listEnded(): AsyncIterable<string>;
 }

@@ -17,6 +17,7 @@ import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
 import { schemaCommand } from "./schema.ts";
 import { serveCommand } from "./serve.ts";
+import { verifyCommand } from "./verify.ts";
 import { rollcallVersion } from "./version.ts";
 import { watchCommand } from "./watch.ts";
 import { webhooksCommand } from "./webhooks.ts";
@@ -55,6 +56,7 @@ const commands = [
   exportCommand(),
   collectCommand(),
   webhooksCommand(),
+  verifyCommand(setExitCode),
   doctorCommand(setExitCode),
   schemaCommand(),
 ];

@@ -2,11 +2,15 @@
 import { createHash } from "node:crypto";
 import { PACKAGED_CODEX_VERSION } from "../codex/binary.ts";
 import type { Settings } from "../config/settings.ts";
+import type { ResourcesServer } from "../resources/server.ts";
 import type { Manifest } from "../rollout/output-dir.ts";
 import { rollcallVersion } from "./version.ts";
 
 /** What changes the work itself. Not: where the model server is, tokens, limits of start-up and of this machine. null = the default. */
-export function comparableSettings(settings: Settings, repeats: number, skillsSha256: string | null): Manifest["settings"] {
+export function comparableSettings(
+  settings: Settings,
+  { repeats, skillsSha256, server }: { repeats: number; skillsSha256: string | null; server: ResourcesServer | null },
+): Manifest["settings"] {
   const { model, codex, sandbox, codex_version, system_prompt, tool_grants, required_tools, outputs } = settings;
   return {
     repeats,
@@ -23,20 +27,22 @@ export function comparableSettings(settings: Settings, repeats: number, skillsSh
     tool_grants: tool_grants.map(({ name }) => name),
     required_tools: orNull(required_tools),
     outputs: orNull(outputs.paths),
+    // Who scores it: not where that server is, which may move.
+    resources: server === null ? null : { name: server.name, protocol: server.protocol, mcp: server.mcp },
   };
 }
 
 /** The rest, for the record: nothing that is a secret, or an address that may hold one. */
 export function otherSettings(settings: Settings): Manifest["settings"] {
-  const { model, codex, sandbox, outputs, queue, limiter, retry, breaker, references } = settings;
+  const { model, codex, sandbox, outputs, queue, limiter, retry, breaker, references, resources } = settings;
   const { concurrency, max_attempts, taskset, allow_providers, allow_key_env } = settings;
-  const base = model.base_url === undefined ? null : new URL(model.base_url);
+  const { url, ...resourcesOthers } = resources;
   const { extra_config: _, ...codexOthers } = codex;
-  const tables = { codex: codexOthers, sandbox, outputs, queue, limiter, retry, breaker, references };
+  const tables = { codex: codexOthers, sandbox, outputs, queue, limiter, retry, breaker, references, resources: resourcesOthers };
   const all = { concurrency, max_attempts, taskset, allow_providers, allow_key_env, ...tables };
   // Without what is undefined: the manifest is JSON.
   const plain = JSON.parse(JSON.stringify(all)) as Manifest["settings"];
-  return { ...plain, model_server: base === null ? null : base.origin + base.pathname, model_api_key_env: model.api_key_env };
+  return { ...plain, model_server: placeOf(model.base_url), model_api_key_env: model.api_key_env, resources_server: placeOf(url) };
 }
 
 /** What runs: Codex as the settings name it, unless workers elsewhere have another. */
@@ -48,6 +54,13 @@ export function versions({ codex_version, codex_bin }: Settings): Record<string,
     codex: codex_bin === undefined ? codex : `${codex} (codex_bin)`,
     platform: `${process.platform} ${process.arch}`,
   };
+}
+
+/** Without what may hold a secret: the user's part and the query. */
+function placeOf(url: string | undefined): string | null {
+  if (url === undefined) return null;
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
 }
 
 function orNull(values: readonly string[]): string[] | null {

@@ -3,9 +3,11 @@ import { Writable } from "node:stream";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { requireSameStore } from "../queue/worker-lease.ts";
+import type { ResourcesServer } from "../resources/server.ts";
 import type { Fleet } from "../rollout/fleet.ts";
 import type { OutputDir } from "../rollout/output-dir.ts";
 import { queueFleet } from "../rollout/queue-fleet.ts";
+import { resourcesFleet } from "../rollout/resources-fleet.ts";
 import { startLocalWorker } from "./local-worker.ts";
 import type { Machine } from "./machine.ts";
 import { openStation } from "./station.ts";
@@ -18,10 +20,12 @@ export async function openFleet(options: {
   settings: Settings;
   env: Environment;
   workers: number;
+  /** That seeds and scores the run's rollouts; null = none. */
+  server: ResourcesServer | null;
   machine: () => Promise<Machine>;
   terminal: Terminal;
 }): Promise<Fleet> {
-  const { out, runId, settings, env, workers } = options;
+  const { out, runId, settings, env, workers, server } = options;
   const station = await openStation({
     settings,
     env,
@@ -38,10 +42,11 @@ export async function openFleet(options: {
     await station.close();
     throw error;
   }
-  return queueFleet({
+  const fleet = queueFleet({
     ...station,
     startWorkers: workers === 0 ? null : async () => startLocalWorker(station, await options.machine(), { settings, concurrency: workers }),
   });
+  return server === null ? fleet : resourcesFleet(fleet, { ...station, server });
 }
 
 /** Log lines go where a person looks, without breaking the line that is redrawn. */

@@ -12,14 +12,16 @@ import { checkModel } from "../rollout/preflight.ts";
 import { humanReporter, jsonReporter } from "../rollout/progress.ts";
 import { runBatch, type BatchRequest } from "../rollout/rollout.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
+import type { ResourcesServer } from "../resources/server.ts";
 import { join } from "node:path";
 import { detach, reportAccepted } from "./detach.ts";
 import type { Machine } from "./machine.ts";
 import { comparableSettings, otherSettings, versions } from "./manifest-settings.ts";
 import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
+import { resourcesServerOf } from "./resources.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
-import { settingsFrom, withModelFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
+import { settingsFrom, withModelFlags, withResourcesFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
 import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
 import { openTerminal } from "./terminal.ts";
@@ -64,7 +66,7 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     oneOf(COLLECT),
     "outputs",
   );
-  return withModelFlags(withWorkerFlags(command)).action(async (tasks: string, flags: RunFlags) => {
+  return withModelFlags(withWorkerFlags(withResourcesFlags(command))).action(async (tasks: string, flags: RunFlags) => {
     setExitCode(await run(tasks, flags));
   });
 }
@@ -75,6 +77,12 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   if (url !== undefined && flags.workers !== undefined)
     throw new RollcallError("flags_conflict", "--workers works on a Redis, and with --server there is none: leave one of them away");
   const settings = await settingsFrom(flags);
+  const resources = resourcesServerOf(settings);
+  if (url !== undefined && resources !== null)
+    throw new RollcallError(
+      "flags_conflict",
+      "--resources-server works where the queue is (here, or with REDIS_URL), not yet through --server: leave one of them away",
+    );
   if (flags.detach === true) return detached(flags.out, terminal);
 
   const stop = stopSignals();
@@ -84,7 +92,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
   const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
-    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings, stop.signal), {
+    const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings, resources, stop.signal), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),
       async openFleet(out, runId) {
         if (url !== undefined) {
@@ -93,7 +101,7 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
         }
         const { openFleet } = await import("./open-fleet.ts");
         const workers = worksHere ? (flags.workers ?? settings.concurrency) : 0;
-        return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, terminal });
+        return openFleet({ out, runId, machine: prepared, settings, env: process.env, workers, server: resources, terminal });
       },
       async preflight(check) {
         if (!worksHere) return; // other workers have their own Codex, network and variables
@@ -105,6 +113,8 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     });
     terminal.data(flags.json === true ? JSON.stringify({ event: "summary", ...summary }) : summaryTable(summary));
     terminal.line(`results: ${flags.out}`);
+    if ((summary.unverified ?? 0) > 0)
+      terminal.line(`not verified: ${summary.unverified}; \`rollcall verify --out ${flags.out} --resources-server URL\` does it again`);
     if (summary.interrupted) terminal.line("interrupted: what ended is saved, the same command goes on");
     if (flags.onEnd !== undefined) {
       const problem = await runOnEnd(flags.onEnd, summaryPath);
@@ -117,7 +127,13 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
   }
 }
 
-async function batchRequest(tasks: string, flags: RunFlags, settings: Settings, stop: AbortSignal): Promise<BatchRequest> {
+async function batchRequest(
+  tasks: string,
+  flags: RunFlags,
+  settings: Settings,
+  server: ResourcesServer | null,
+  stop: AbortSignal,
+): Promise<BatchRequest> {
   const source = await taskSource(tasks, flags, settings, stop);
   return {
     out: flags.out,
@@ -127,7 +143,11 @@ async function batchRequest(tasks: string, flags: RunFlags, settings: Settings, 
     retry: flags.retryFailed === true ? "failed" : flags.retry,
     probe: flags.probe ?? null,
     breaker: flags.breaker ?? settings.breaker.mode,
-    comparable: comparableSettings(settings, flags.repeats, (await skillsIn(settings.skills_dir)).sha256),
+    comparable: comparableSettings(settings, {
+      repeats: flags.repeats,
+      skillsSha256: (await skillsIn(settings.skills_dir)).sha256,
+      server,
+    }),
     otherSettings: otherSettings(settings),
     versions: versions(settings),
   };

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { PROTOCOLS, type Protocol } from "../resources/server.ts";
 import { oneOf, secondsValue, wholeNumber } from "./options.ts";
 
 /** Flags that several commands share; each is a setting of the same meaning. */
@@ -15,6 +16,8 @@ export interface SettingsFlags {
   timeoutSeconds?: number;
   mcpToolTimeoutSeconds?: number;
   agentServer?: string;
+  resourcesServer?: string;
+  resourcesProtocol?: Protocol;
 }
 
 export function withConfigFlag(command: Command): Command {
@@ -36,6 +39,12 @@ export function withModelFlags(command: Command): Command {
     .option("--mcp-tool-timeout-seconds <s>", "limit of one tool call; must exceed the slowest call", secondsValue);
 }
 
+export function withResourcesFlags(command: Command): Command {
+  return command
+    .option("--resources-server <url>", "resources server of NeMo Gym that seeds each rollout and scores it (docs/resources-servers.md)")
+    .option("--resources-protocol <which>", "session (default): under ids, as environment servers do; row: as agents do", oneOf(PROTOCOLS));
+}
+
 /** Settings from the file, the environment and the flags. Throws RollcallError. */
 export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
   return loadSettings({
@@ -46,6 +55,7 @@ export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
       model: { name: flags.model, base_url: flags.modelBaseUrl, api_key_env: flags.modelApiKeyEnv },
       codex: { timeout_seconds: flags.timeoutSeconds, mcp_tool_timeout_seconds: flags.mcpToolTimeoutSeconds },
       sandbox: { provider: flags.sandbox },
+      resources: { url: flags.resourcesServer, protocol: flags.resourcesProtocol },
       agent_server: { address: flags.agentServer },
     },
   });

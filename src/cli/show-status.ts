@@ -8,6 +8,7 @@ import { runStatus, type RunStatus } from "../queue/run-status.ts";
 import { waitsFor, type WaitsFor } from "../queue/waits.ts";
 import { liveWorkers, workersAbsentMs } from "../queue/worker-lease.ts";
 import { workerLoads, type WorkerLoad } from "../queue/worker-loads.ts";
+import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
 import { printable } from "../rollout/printable.ts";
@@ -26,14 +27,16 @@ const WAITS: Record<WaitsFor, string> = {
 export async function showStatus({ queues }: Desk, target: Target): Promise<Reply> {
   if (target.kind === "run") {
     const { run_id } = target;
-    const [status, workers, breaker, refusing_models, workers_absent_ms] = await Promise.all([
+    const [status, workers, breaker, refusing_models, workers_absent_ms, phases] = await Promise.all([
       runStatus(queues, run_id),
       workerLoads(queues, run_id),
       breakerState(queues, run_id),
       refusingModels(queues),
       workersAbsentMs(queues),
+      countPhases(queues, run_id),
     ]);
-    const facts: RunFacts = { status, workers, breaker, refusing_models, workers_absent_ms };
+    const atServer = Object.values(phases).some((count) => count > 0);
+    const facts: RunFacts = { status, workers, breaker, refusing_models, workers_absent_ms, ...(atServer ? { rollouts: phases } : {}) };
     const { status: counts, ...others } = facts;
     return { data: { ...counts, run_id, ...others }, lines: runLines(run_id, facts), exitCode: EXIT.ok };
   }
@@ -52,13 +55,15 @@ export interface RunFacts {
   status: RunStatus;
   workers: readonly Omit<WorkerLoad, "key_ids" | "schema_minor" | "store_id">[];
   breaker: BreakerState;
+  /** Of a run with a resources server: those that have not ended. */
+  rollouts?: Record<Phase, number>;
   refusing_models: readonly RefusingModel[];
   /** null = one lives. */
   workers_absent_ms: number | null;
 }
 
 /** For people. Pure. */
-export function runLines(runId: string, { status, workers, breaker, refusing_models, workers_absent_ms }: RunFacts): string[] {
+export function runLines(runId: string, { status, workers, breaker, refusing_models, workers_absent_ms, rollouts }: RunFacts): string[] {
   const { open, openings } = breaker;
   const ended = Object.entries(status.ended);
   const total = ended.reduce((sum, [, count]) => sum + count, 0);
@@ -68,6 +73,12 @@ export function runLines(runId: string, { status, workers, breaker, refusing_mod
       `${running} running, ${waiting} waiting, ${parked} parked${why(parkedBecause(status, breaker, parked))}, ` +
       `${delayed} delayed${why(delayedBecause(status))}`,
   ];
+  if (rollouts !== undefined)
+    lines.push(
+      `with their resources server: ${Object.entries(rollouts)
+        .map(([phase, count]) => `${count} ${phase}`)
+        .join(", ")}`,
+    );
   if (status.pause !== null) lines.push(`paused${pausedBy(status.pause)}`);
   const cause = openings.at(-1);
   if (open !== null && cause !== undefined) {

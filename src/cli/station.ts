@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
@@ -6,6 +7,7 @@ import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { WorkerInfo } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { deferred } from "../rollout/waiting.ts";
@@ -14,16 +16,19 @@ import { startTracing } from "../telemetry/start-tracing.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { openQueues, type Queues } from "../queue/queues.ts";
 import { startSentinel } from "../queue/sentinel.ts";
+import { startRolloutSteps, type RolloutSteps } from "../resources/steps.ts";
 import { LiveSecrets } from "../redact/index.ts";
 import type { RedisTarget } from "../redis/connect.ts";
+import { resourcesLimitsOf } from "./resources.ts";
 import { reachRedis, requireSecretKey, type RedisOptions } from "./reach-redis.ts";
 import { rollcallVersion } from "./version.ts";
 
-/** What every process that takes part has: the queue, its keys, the store, a log, and a sentinel that is at work. */
+/** What every process that takes part has: the queue, its keys, the store, a log, and a sentinel and the steps of rollouts at work. */
 export interface Station {
   queues: Queues;
   keys: SecretKeys;
   store: ArtifactStore;
+  steps: RolloutSteps;
   log: Logger;
   liveSecrets: LiveSecrets;
   tracing: Tracing;
@@ -73,11 +78,20 @@ export async function openStation(options: StationOptions): Promise<Station> {
     undo.push(() => queues.close());
     const sentinel = await startSentinel({ queues, store, log });
     undo.push(() => sentinel.close({ graceMs: SENTINEL_GRACE_MS }));
-    return { queues, keys: redis.keys!, store, log, liveSecrets, tracing, lost: lost.promise, close };
+    const keys = redis.keys!;
+    const steps = startRolloutSteps({ queues, store, keys, log, limits: resourcesLimitsOf(settings), worker: stepWorker() });
+    undo.push(() => steps.close({ graceMs: SENTINEL_GRACE_MS }));
+    return { queues, keys, store, steps, log, liveSecrets, tracing, lost: lost.promise, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Who does steps, in the records of attempts that had no session. */
+function stepWorker(): WorkerInfo {
+  const host = hostname();
+  return { id: `${host}-${process.pid}-steps`, host, version: rollcallVersion(), codex_version: null, sandbox_provider: null };
 }
 
 /** The station of a process that works or serves until it is stopped; its log goes to stderr. */

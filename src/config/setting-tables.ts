@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { BREAKER_MODES } from "../queue/breaker-mode.ts";
 import { addressSchema } from "./address.ts";
+import { PROTOCOLS } from "../resources/server.ts";
 import { setting } from "./setting.ts";
 
 /** The tables of rollcall.toml; what stands outside of them is in settings.ts. */
@@ -265,6 +266,51 @@ export const metricsSettings = z.strictObject({
   result_queues: setting(z.array(z.string().min(1)).max(100).default(["results"]), {
     description: "Results queues that metrics tell apart by name; producers may name any number of others, which are added up.",
   }),
+});
+
+export const resourcesSettings = z.strictObject({
+  url: setting(z.url({ protocol: /^https?$/, error: "expected an absolute http or https URL" }).optional(), {
+    description:
+      "Resources server of NeMo Gym that seeds each rollout and scores it (docs/resources-servers.md); `run --resources-server`. May be a private address: only whoever runs the command names it.",
+    env: "ROLLCALL_RESOURCES_SERVER",
+    defaultText: "none",
+  }),
+  name: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9_-]+$/, "expected [A-Za-z0-9_-]+")
+      .default("resources"),
+    {
+      description: "Name of its tool server where its own metadata give none.",
+    },
+  ),
+  protocol: setting(z.enum(PROTOCOLS).default("session"), {
+    description:
+      "`session`: seeded, verified and closed under an id, as by environment servers. `row`: the whole row is sent, as by agents.",
+  }),
+  tool_transports: setting(z.array(z.enum(["mcp", "direct_http"])).default(["mcp"]), {
+    description: "How sessions reach its tools: `mcp`, or empty for none. `direct_http` is refused: Codex cannot use it.",
+  }),
+  max_sessions: setting(z.int().min(1).max(100_000).default(32), {
+    description: "Sessions open at once at one resources server, over all workers and runs: it may hold a sandbox for each.",
+  }),
+  max_failures: setting(z.int().min(1).max(100).default(3), {
+    description: "Failed attempts of one rollout that count; each next one has a new session.",
+  }),
+  verify_tries: setting(z.int().min(1).max(100).default(3), {
+    description: "Tries of one verification; then the rollout stays, unverified. `rollcall verify` does it again.",
+  }),
+  seed_timeout_seconds: setting(seconds.max(86_400).default(600), {
+    description: "How long a seed may take, in seconds: it fetches files.",
+  }),
+  verify_timeout_seconds: setting(seconds.max(86_400).default(1_800), {
+    description: "How long a verification may take, in seconds: it asks judges.",
+  }),
+  close_timeout_seconds: setting(seconds.max(86_400).default(60), { description: "How long a close may take, in seconds." }),
+  unreachable_seconds: setting(seconds.default(900), {
+    description: "So long a server that cannot be connected to is waited for, in seconds; nothing was sent, so it does not count before.",
+  }),
+  max_answer_mb: setting(z.number().positive().max(64).default(16), { description: "Largest answer, in MB." }),
 });
 
 export const retentionSettings = z.strictObject({

@@ -9,6 +9,7 @@ import { setting } from "./setting.ts";
 import {
   agentServerSettings,
   apiSettings,
+  resourcesSettings,
   modelSettings,
   limiterSettings,
   retrySettings,
@@ -130,6 +131,7 @@ export const settingsSchema = z
     webhooks: webhookSettings.prefault({}),
     api: apiSettings.prefault({}),
     agent_server: agentServerSettings.prefault({}),
+    resources: resourcesSettings.prefault({}),
     tool_grants: setting(z.array(toolGrantSchema).default([]), {
       description: "`[[tool_grants]]` given to every row; a row's own grant of the same name replaces one whole.",
     }),

@@ -76,6 +76,10 @@ export const CAUSE_CODES = [
   "no_worker",
   "shutdown",
   "lock_lost",
+  "resources_seed_failed",
+  "resources_metadata_missing",
+  "resources_sandbox_access",
+  "verification_failed",
   "unknown",
 ] as const;
 export type CauseCode = (typeof CAUSE_CODES)[number];

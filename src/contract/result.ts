@@ -120,6 +120,24 @@ const resultBodySchema = z.strictObject({
 });
 export type ResultBody = z.infer<typeof resultBodySchema>;
 
+/** Of a rollout that a resources server seeded and scored: how it went with that server. */
+const rolloutSchema = z.strictObject({
+  protocol: z.enum(["session", "row"]),
+  resources_session_id: z.string(),
+  /** Of the row as it was sent; it is among the store's inputs. */
+  row_sha256: z.string(),
+  /** False: there is no reward. Then verification_failure says why, or the session came to nothing that could be scored. */
+  verified: z.boolean(),
+  /** How often it was verified; the last one counts, and the store keeps each answer whole. */
+  verifications: z.int().min(0),
+  /** Large fields of the answer were left out of `verification`. */
+  verification_cut: z.boolean(),
+  verification_failure: failureSchema.nullable(),
+  /** A session that the server did not let go of. */
+  cleanup_error: z.string().nullable(),
+});
+export type RolloutFacts = z.infer<typeof rolloutSchema>;
+
 /** The end of an activation: result.json, a line of results.jsonl, and the job in the results queue. */
 export const resultSchema = z.strictObject({
   schema: z.literal(RESULT_SCHEMA),
@@ -149,5 +167,11 @@ export const resultSchema = z.strictObject({
   metadata: z.record(z.string(), z.string()),
   /** Only in a results queue: response, evidence, observations, attempts and artifacts are left out here (null or empty), and are there. */
   body: resultBodySchema.optional(),
+  /** Only in lines of results.jsonl: the row of another format that asked for it, whole. */
+  row: z.record(z.string(), z.unknown()).optional(),
+  /** Only in lines, and for webhooks, of a run with a resources server: the reward, absent when there is none, and the verifier's own fields. */
+  reward: z.number().optional(),
+  verification: z.record(z.string(), z.unknown()).optional(),
+  rollout: rolloutSchema.optional(),
 });
 export type ActivationResult = z.infer<typeof resultSchema>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CancelMark } from "../activation/ports.ts";
+import { cancelRollouts } from "../resources/cancel-rollouts.ts";
 import { answerTo, type Outcome } from "./answers.ts";
 import { findActivations, findJobs, type ActivationState, type FoundActivation } from "./find-activation.ts";
 import { promoteParked } from "./gate.ts";
@@ -45,6 +46,9 @@ export async function cancelActivations(queues: Queues, activationIds: readonly 
  */
 export async function cancelRun(queues: Queues, runId: string, mark: CancelMark): Promise<Partial<Record<ActivationState, number>>> {
   const counts: Partial<Record<ActivationState, number>> = {};
+  // Also rollouts without an activation: they wait for their resources server, or for their next attempt there.
+  for await (const ids of inPieces(queues.redis.sscanStream(keys.rollouts(runId), { count: BATCH }), BATCH))
+    await cancelRollouts(queues, ids, mark);
   const seen = new Set<string>();
   for (let before = -1; before < seen.size;) {
     before = seen.size;
@@ -70,7 +74,12 @@ export async function removeIfCancelled(queues: Queues, jobId: string): Promise<
 
 async function cancelFound(queues: Queues, found: readonly FoundActivation[], mark: CancelMark): Promise<CancelAnswer[]> {
   const open = found.filter(({ state }) => state !== "ended" && state !== "unknown");
-  // The marks first: whoever claims one from here on sees it.
+  // The marks first: whoever claims one from here on sees it, and a rollout opens no further session.
+  await cancelRollouts(
+    queues,
+    open.map(({ activation_id }) => activation_id),
+    mark,
+  );
   await inPipeline(queues.redis, (pipeline) => {
     for (const { job_id } of open) {
       pipeline.set(keys.cancel(job_id), JSON.stringify(mark), "PX", queues.settings.keep_ended_ms, "NX");

@@ -55,7 +55,7 @@ export async function decideClaim(
   const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
   if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);
-  const failure = await spentAttempt(queues, data, saved);
+  const failure = data.single_attempt === true ? await spentAttempt(queues, activation, saved) : null;
   if (failure !== null) return { kind: "spent", failure };
   const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
   const server = modelServerOf(activation);

@@ -83,13 +83,15 @@ async function removeJob(queues: Queues, jobId: string, whole: boolean): Promise
 /** Old ends are no news; a run of which nothing is left leaves nothing. */
 async function trimRun(queues: Queues, runId: string, before: number): Promise<void> {
   await queues.redis.xtrim(keys.ended(runId), "MINID", "~", before);
-  if ((await queues.redis.exists(keys.pending(runId), keys.statuses(runId))) === 0) await dropRunKeys(queues, runId);
+  if ((await queues.redis.exists(keys.pending(runId), keys.statuses(runId), keys.rollouts(runId))) === 0) await dropRunKeys(queues, runId);
 }
 
 /** What is kept of a run as a whole. */
 export async function dropRunKeys({ redis }: Queues, runId: string): Promise<void> {
-  const { gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings } = keys;
-  await redis.unlink([gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings].map((key) => key(runId)));
+  const { gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings, rollouts, phases } = keys;
+  await redis.unlink(
+    [gate, running, parked, pending, statuses, causes, rows, ended, streak, touched, openings, rollouts, phases].map((key) => key(runId)),
+  );
   await redis.srem(keys.parkedRuns, runId);
   await redis.zrem(keys.runs, runId);
 }

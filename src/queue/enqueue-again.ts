@@ -29,7 +29,8 @@ export async function enqueueAgain(
   return activations.map(({ activation_id }) => answers.get(activation_id)!);
 }
 
-async function nextGeneration(queues: Queues, store: ArtifactStore, activationId: string): Promise<number> {
+/** Of an activation that is about to be queued; an older end is set aside. */
+export async function nextGeneration(queues: Queues, store: ArtifactStore, activationId: string): Promise<number> {
   const committed = (await store.readCommit(activationId))?.generation ?? -1;
   const queued = Number((await queues.redis.hget(names.ledger(activationId), "generation")) ?? -1);
   const latest = Math.max(committed, queued);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { contentDigest, differingFields } from "../activation/content.ts";
-import { sealActivation, sealedWith } from "../activation/seal.ts";
+import { sealActivation, sealedWith, type SealedActivation } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
-import { activationFlow, tracedFlow, type ActivationJobData, type FinalJobData } from "./jobs.ts";
+import { activationFlow, tracedFlow, type ActivationJobData, type FinalJobData, type NextStep } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
@@ -19,6 +19,8 @@ interface EnqueueOptions {
   keys: SecretKeys;
   generation?: number;
   singleAttempt?: boolean;
+  /** Of the one activation that is given: who goes on when its end is recorded. */
+  nextStep?: NextStep;
 }
 
 export interface EnqueueAnswer {
@@ -120,12 +122,18 @@ async function addAll({ flows, tracing }: Queues, missing: readonly Candidate[])
 function candidatesOf(
   queues: Queues,
   batch: readonly SessionActivation[],
-  { keys, generation = 0, singleAttempt = false }: EnqueueOptions,
+  { keys, generation = 0, singleAttempt = false, nextStep }: EnqueueOptions,
 ) {
   const enqueuedAt = new Date().toISOString();
   return batch.map((activation) => {
     const sealed = sealActivation(activation, keys);
-    const flow = activationFlow(activation, sealed, { generation, enqueuedAt, settings: queues.settings, singleAttempt });
+    const flow = activationFlow(activation, sealed, {
+      generation,
+      enqueuedAt,
+      settings: queues.settings,
+      singleAttempt,
+      ...(nextStep === undefined ? {} : { nextStep }),
+    });
     requireSize(flow, queues.settings.max_job_bytes);
     return { activation, sealed, flow, jobId: activationJobId(activation.activation_id, generation), digest: flow.data.content_digest };
   });
@@ -194,7 +202,10 @@ async function announce(
       pipeline.hset(names.ledger(activation_id), "generation", generation);
       pipeline.persist(names.ledger(activation_id));
       for (const name of [names.statuses, names.causes, names.rows]) pipeline.hdel(name(run_id), activation_id);
-      if (generation > 0) pipeline.del(names.progress(activation_id)); // that of the generation before
+      if (generation === 0) continue;
+      // What the generation before left: its progress, and an attempt of a lost worker, which is none of this one's.
+      pipeline.del(names.progress(activation_id));
+      pipeline.hdel(names.ledger(activation_id), "open", "claim");
     }
     for (const runId of new Set(missing.map(({ activation }) => activation.run_id))) pipeline.zadd(names.runs, Date.now(), runId);
   });
@@ -214,6 +225,11 @@ async function conflictingFields(
   const [keyId] = sealedWith(there);
   const resealed = sealActivation(activation, keys, keyId);
   return contentDigest(resealed) === digest ? null : differingFields(there, resealed);
+}
+
+/** Throws RollcallError "activation_too_large" for one that is put into the queue later, so that its producer hears of it now. Pure. */
+export function requireQueueable({ settings }: Pick<Queues, "settings">, activation: SessionActivation, sealed: SealedActivation): void {
+  requireSize(activationFlow(activation, sealed, { generation: 0, enqueuedAt: "", settings }), settings.max_job_bytes);
 }
 
 function requireSize(flow: ReturnType<typeof activationFlow>, limit: number): void {

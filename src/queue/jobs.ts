@@ -29,6 +29,17 @@ export interface FinalJobData extends Pick<
   generation: number;
   content_digest: string;
   enqueued_at: string;
+  /** Who goes on when its end is recorded: a job of `steps` that is added then. Only our own code sets it. */
+  next_step?: NextStep;
+}
+
+/** A job of `steps`: wakes one rollout. */
+export interface StepJobData {
+  activation_id: string;
+}
+
+export interface NextStep extends StepJobData {
+  job_id: string;
 }
 
 /** The same flow, whose jobs tell whoever takes them where they belong in a trace (W3C); BullMQ's telemetry reads it in this form. Pure. */
@@ -52,9 +63,9 @@ export type ChildEnd =
 export function activationFlow(
   activation: SessionActivation,
   sealed: SealedActivation,
-  options: { generation: number; enqueuedAt: string; settings: QueueSettings; singleAttempt?: boolean },
+  options: { generation: number; enqueuedAt: string; settings: QueueSettings; singleAttempt?: boolean; nextStep?: NextStep },
 ): FlowJob & { data: FinalJobData } {
-  const { generation, enqueuedAt, settings, singleAttempt = false } = options;
+  const { generation, enqueuedAt, settings, singleAttempt = false, nextStep } = options;
   const { activation_id, run_id, episode_id, task_id, reply_to, metadata } = activation;
   const jobId = activationJobId(activation_id, generation);
   const shared = { generation, content_digest: contentDigest(sealed), enqueued_at: enqueuedAt };
@@ -75,6 +86,7 @@ export function activationFlow(
       metadata,
       agent_session_id: activation.agent_session_id ?? null,
       ...shared,
+      ...(nextStep === undefined ? {} : { next_step: nextStep }),
     },
     opts: { ...common, jobId: finalJobId(jobId) },
     children: [

@@ -13,6 +13,8 @@ export const FINAL = "final";
 export function webhookQueue(name: string): string {
   return `webhook-${name}`;
 }
+/** What is done for rollouts around their activations (src/resources); served by every process of ours. Nothing from outside names it. */
+export const STEPS = "steps";
 
 /** BullMQ's order is smaller first, and 0 would go before all of them. */
 export const PRIORITIES: Record<SessionActivation["priority"], number> = { high: 10, normal: 20, low: 30 };
@@ -91,6 +93,16 @@ export const keys = {
   endCounts: `${PREFIX}:end-counts`,
   /** Hash of webhooks, as JSON, by name. */
   webhooks: `${PREFIX}:webhooks`,
+  /** Hash of one rollout with a resources server, by its activation: revision, record (JSON), draft (JSON, sealed). */
+  rollout: (activationId: string): string => `${PREFIX}:rollout:${activationId}`,
+  /** Set of the run's rollouts that have not ended. */
+  rollouts: (runId: string): string => `${PREFIX}:rollouts:${runId}`,
+  /** Hash: how many of them are in each phase. */
+  phases: (runId: string): string => `${PREFIX}:phases:${runId}`,
+  /** Sorted set of rollouts that have a session at one resources server, by since when (Redis time, ms). */
+  openSessions: (server: string): string => `${PREFIX}:open-sessions:${server}`,
+  /** Sorted set of jobs of `steps` that wait for a place there, the longest waiting first. */
+  waitingSteps: (server: string): string => `${PREFIX}:waiting-steps:${server}`,
   /** Channel of job ids whose sessions are to stop: cancelled, or ended by somebody else. */
   stops: `${PREFIX}:stops`,
 } as const;

@@ -3,10 +3,10 @@ import { FlowProducer, Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { connectRedis, withoutCommand, type RedisRole, type RedisTarget } from "../redis/connect.ts";
 import type { ActivationResult } from "../contract/result.ts";
-import type { ActivationJobData, FinalJobData } from "./jobs.ts";
+import type { ActivationJobData, FinalJobData, StepJobData } from "./jobs.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { PushJobData } from "../webhooks/push.ts";
-import { ACTIVATIONS, FINAL, PREFIX, webhookQueue } from "./names.ts";
+import { ACTIVATIONS, FINAL, PREFIX, STEPS, webhookQueue } from "./names.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "./settings.ts";
 
 /** Everything a process needs to talk to the queue; one connection, shared. */
@@ -18,6 +18,7 @@ export interface Queues {
   readonly redis: Redis;
   readonly activations: Queue<ActivationJobData>;
   readonly final: Queue<FinalJobData>;
+  readonly steps: Queue<StepJobData>;
   readonly flows: FlowProducer;
   /** A results queue by its name; made at first use. */
   results(name: string): Queue<ActivationResult>;
@@ -54,6 +55,7 @@ export function openQueues(
   }
   const activations = open<ActivationJobData>(ACTIVATIONS);
   const final = open<FinalJobData>(FINAL);
+  const steps = open<StepJobData>(STEPS);
   const flows = new FlowProducer(common);
   flows.on("error", onError);
 
@@ -64,6 +66,7 @@ export function openQueues(
     redis,
     activations,
     final,
+    steps,
     flows,
     onError,
     results(name) {
@@ -77,7 +80,7 @@ export function openQueues(
       return known;
     },
     async close() {
-      for (const part of [flows, activations, final, ...results.values(), ...webhooks.values()]) await part.close();
+      for (const part of [flows, activations, final, steps, ...results.values(), ...webhooks.values()]) await part.close();
       redis.disconnect(); // BullMQ does not close a connection it was given
     },
   };

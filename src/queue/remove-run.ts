@@ -31,6 +31,9 @@ export async function removeRun(queues: Queues, runId: string, options: { dryRun
   if (options.dryRun || found.held > 0) return found;
 
   await setRunGate(queues, runId, { paused: true }); // nothing of it starts meanwhile
+  // Rollouts first: without its record nothing of one goes on. Sessions that they had at a resources server are not closed.
+  for await (const ids of inPieces(redis.sscanStream(keys.rollouts(runId), { count: BATCH }), BATCH))
+    await redis.unlink(ids.map((id) => keys.rollout(id)));
   for await (const jobIds of pendingOf(queues, runId)) {
     const places = await findJobs(queues, jobIds);
     found.held += await dropGenerations(

@@ -69,5 +69,6 @@ async function keptActivation(queues: Queues, { job_id }: FoundActivation): Prom
   const text = await queues.redis.hget(names.job(ACTIVATIONS, job_id), "data");
   if (text === null) return "job_removed";
   const data = JSON.parse(text) as ActivationJobData;
+  if (data.single_attempt === true) return "secrets_deleted"; // its producer owns attempts, and has what each of them needs
   return sealedWith(data.activation).length > 0 ? "secrets_deleted" : data;
 }

@@ -22,6 +22,7 @@ import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
 import { publishEnd } from "./progress.ts";
 import type { Queues } from "./queues.ts";
 import { watchUnserved } from "./unserved.ts";
+import { wakeStep } from "./wake-step.ts";
 import { requireSameStore } from "./worker-lease.ts";
 
 const CONCURRENCY = 8;
@@ -100,11 +101,12 @@ async function tracedRecord(queues: Queues, store: ArtifactStore, job: FinalJob)
 
 /** Each step may be done again: whoever takes over from a killed process begins at the first. */
 async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): Promise<ActivationResult> {
-  const { activation_id, generation, reply_to } = job.data;
+  const { activation_id, generation, reply_to, next_step } = job.data;
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
   if (reply_to !== null) await queues.tracing.within("deliver", { kind: "producer" }, () => deliver(queues, reply_to, result, store));
-  await pushEnd(queues, result, reply_to);
+  if (next_step === undefined) await pushEnd(queues, result, reply_to);
+  if (next_step !== undefined) await wakeStep(queues, next_step); // whose end webhooks are told in place of this one
   await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
   await announceEnd(queues, result);
   await dropSecrets(queues, jobId);

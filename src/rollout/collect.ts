@@ -6,6 +6,7 @@ import { replaceFile } from "../host/files.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
 import { openRowFile } from "./row-file.ts";
+import { readRolloutResult } from "../resources/documents.ts";
 import { openJsonLines } from "./json-lines.ts";
 import { openOutputDir } from "./output-dir.ts";
 import { openResultsFiles } from "./results-files.ts";
@@ -31,9 +32,10 @@ export async function collectResults(
     const raw = await openResultsFiles(fresh);
     const rows = await openRowFile(out.file("rows"));
     const files = rows === null ? raw : completing(raw, { out: out.path, rows, store });
+    const ofResourcesServer = out.manifest.settings["resources"] != null; // then an activation's end is not yet a result
     let results = 0;
     for await (const id of store.listEnded()) {
-      const result = await store.readCommit(id);
+      const result = await (ofResourcesServer ? readRolloutResult(store, id) : store.readCommit(id));
       if (result === null || result.run_id !== out.manifest.run_id) continue;
       if (await files.take(result)) results++;
     }

@@ -15,8 +15,9 @@ export function completing(
 ): ResultsFiles {
   const { out, rows, store } = parts;
   async function take(result: ActivationResult): Promise<boolean> {
-    if (!files.isNew(result)) return false;
-    const place = rows.placeOf(result.activation_id);
+    const news = files.newsOf(result);
+    if (news === null) return false;
+    const place = news === "generation" ? rows.placeOf(result.activation_id) : null; // a verification changes no file
     if (place !== null) await layOut(out, result, place, store);
     const row = await rows.rowOf(result.activation_id);
     return files.take(result, row === null ? {} : { row });

@@ -5,7 +5,7 @@ import type { LocalCopy } from "../references/reference.ts";
 import type { EnqueueAnswer, Fleet } from "./fleet.ts";
 import type { WorkPlan } from "./plan.ts";
 import { inputPutter } from "./put-inputs.ts";
-import type { BadRow } from "./task-row.ts";
+import type { BadRow, Row } from "./task-row.ts";
 import { readTasks, type TaskRow, type TaskSource } from "./tasks.ts";
 
 /** Most activations, and about the most bytes, that are held and sent to Redis at once. */
@@ -16,6 +16,12 @@ export interface Enqueuer {
   /** Enqueues up to `count` more of the plan; answers their ids, fewer at the end of the file. Ended early by the signal. */
   next(count: number, signal: AbortSignal): Promise<string[]>;
   close(): Promise<void>;
+}
+
+/** An activation of the plan, and what a resources server is given of its row. */
+interface Planned {
+  activation: SessionActivation;
+  forServer: Row;
 }
 
 /** Reads the task file a second time, local files included, and puts the planned activations into the queue. */
@@ -34,15 +40,19 @@ export function makeEnqueuer(
   let left = plan.work.size;
   const told = new Set<string>();
 
-  async function send(batch: SessionActivation[]): Promise<void> {
+  async function send(batch: Planned[]): Promise<void> {
     for (const again of [false, true]) {
-      const part = batch.filter(({ activation_id }) => plan.work.get(activation_id)!.again === again);
+      const part = batch.filter(({ activation: { activation_id } }) => plan.work.get(activation_id)!.again === again);
       if (part.length > 0) await sendAll(part, again);
     }
   }
 
-  async function sendAll(batch: readonly SessionActivation[], again: boolean): Promise<void> {
-    const answers = await fleet.enqueue(batch, { again });
+  async function sendAll(batch: readonly Planned[], again: boolean): Promise<void> {
+    const rows = new Map(batch.map(({ activation, forServer }) => [activation.activation_id, forServer]));
+    const answers = await fleet.enqueue(
+      batch.map(({ activation }) => activation),
+      { again, rows },
+    );
     refuseConflicts(answers);
     for (const { no_worker_for: needs } of answers) {
       if (needs !== undefined && !told.has(needs)) on.noWorkerFor(needs);
@@ -50,25 +60,27 @@ export function makeEnqueuer(
     }
     const ended = new Set(answers.filter(({ outcome }) => outcome === "ended").map(({ activation_id }) => activation_id));
     // Ended without us, and its result is gone from the store: only a new generation can give one.
-    const gone: SessionActivation[] = [];
-    for (const activation of batch) {
-      if (ended.has(activation.activation_id) && !(await on.endedBefore(activation.activation_id))) gone.push(activation);
+    const gone: Planned[] = [];
+    for (const planned of batch) {
+      const { activation_id } = planned.activation;
+      if (ended.has(activation_id) && !(await on.endedBefore(activation_id))) gone.push(planned);
     }
     if (gone.length === 0) return;
-    if (again) throw new RollcallError("enqueue_failed", `${gone[0]!.activation_id} could not be queued again`, { exitCode: 70 });
+    if (again)
+      throw new RollcallError("enqueue_failed", `${gone[0]!.activation.activation_id} could not be queued again`, { exitCode: 70 });
     await sendAll(gone, true);
   }
 
   return {
     async next(count, signal) {
       const ids: string[] = [];
-      let batch: SessionActivation[] = [];
+      let batch: Planned[] = [];
       let bytes = 0;
       while (ids.length < count && !signal.aborted) {
         const { value, done } = await rows.next();
         if (done === true) break;
         batch.push(value);
-        ids.push(value.activation_id);
+        ids.push(value.activation.activation_id);
         bytes += weight(value);
         if (batch.length >= BATCH_COUNT || bytes >= BATCH_BYTES) {
           await send(batch);
@@ -93,7 +105,7 @@ async function* plannedOf(
   rows: AsyncGenerator<TaskRow>,
   plan: WorkPlan,
   on: { badRow: (row: BadRow) => Promise<void>; inputs: (copies: readonly LocalCopy[]) => Promise<void> },
-): AsyncGenerator<SessionActivation, undefined> {
+): AsyncGenerator<Planned, undefined> {
   for await (const row of rows) {
     if (!row.ok) {
       await on.badRow(row);
@@ -102,7 +114,8 @@ async function* plannedOf(
     const planned = row.activations.filter(({ activation_id }) => plan.work.has(activation_id));
     if (planned.length === 0) continue;
     await on.inputs(row.inputs); // before a worker can look for them
-    yield* planned;
+    const { forServer } = row;
+    for (const activation of planned) yield { activation, forServer };
   }
   return undefined;
 }
@@ -120,7 +133,7 @@ function refuseConflicts(answers: readonly EnqueueAnswer[]): void {
 }
 
 /** About its size in bytes; placed files are most of it. */
-function weight({ input, sandbox }: SessionActivation): number {
+function weight({ activation: { input, sandbox }, forServer }: Planned): number {
   const files = sandbox.files.reduce((sum, file) => sum + (file.content_base64?.length ?? 0) + (file.content?.length ?? 0), 0);
-  return 2_000 + files + (typeof input === "string" ? input.length : JSON.stringify(input).length);
+  return 2_000 + files + JSON.stringify(forServer).length + (typeof input === "string" ? input.length : JSON.stringify(input).length);
 }

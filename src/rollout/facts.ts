@@ -33,6 +33,8 @@ const factsSchema = z.object({
   timing: z.object({ run_ms: z.number() }).nullable(),
   attempts: z.array(z.object({ attempt: z.number() })),
   worker: z.object({}).nullable(),
+  /** Of a run with a resources server. */
+  rollout: z.object({ verified: z.boolean(), verifications: z.number() }).optional(),
   observations: z.object({ gaps: z.array(z.object({ code: z.string() })) }),
   /** Put there by whoever verified it; null = unscored. */
   reward: z.number().nullable().catch(null),

@@ -7,14 +7,16 @@ import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerState } from "../queue/breaker.ts";
 import type { RefusingModel } from "../queue/model-limiter.ts";
 import type { PauseMark } from "../queue/pause.ts";
+import type { Phase } from "../resources/record.ts";
+import type { Row } from "./task-row.ts";
 
 /** Everything that a batch needs of the queue, the workers and the store; what is behind it is not its concern. */
 export interface Fleet {
   /**
    * Adds activations, durably when it resolves. Same id and same content joins what is there. With `again`, ended ones
-   * get a new generation.
+   * get a new generation. `rows`: by activation id, what a resources server is given of each; only a run that has one looks at it.
    */
-  enqueue(activations: readonly SessionActivation[], options: { again: boolean }): Promise<EnqueueAnswer[]>;
+  enqueue(activations: readonly SessionActivation[], options: { again: boolean; rows: ReadonlyMap<string, Row> }): Promise<EnqueueAnswer[]>;
   /** Where the files of results are. */
   readonly artifacts: Pick<ArtifactStore, "directory" | "open" | "size">;
   /** Has a file of this machine where workers find it, for activations that name it by its sha256. Throws "sha256_differs". */
@@ -28,6 +30,8 @@ export interface Fleet {
   readResult(activationId: string): Promise<ActivationResult | null>;
   /** How many of the run's activations are being worked on. */
   running(runId: string): Promise<number>;
+  /** Of a run that has a resources server: how many rollouts it has to do with, by phase. */
+  phases?(runId: string): Promise<Record<Phase, number>>;
   /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
   setBreaker(runId: string, mode: BreakerMode): Promise<void>;
   breaker(runId: string): Promise<BreakerState>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RefusingModel } from "../queue/model-limiter.ts";
 import type { PauseMark } from "../queue/pause.ts";
+import type { Phase } from "../resources/record.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
 import { printable } from "./printable.ts";
 import type { ResultFacts } from "./facts.ts";
@@ -14,6 +15,8 @@ export interface ProgressState {
   /** Of those, not gradable. */
   failed: number;
   running: number;
+  /** Rollouts at a resources server; absent where the run has none. */
+  phases?: Record<Phase, number>;
   /** Ended since this command started, and when that was, in ms since the epoch. */
   endedHere: number;
   startedAt: number;
@@ -50,7 +53,8 @@ export function progressLine(state: ProgressState, now: number): string {
     return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, ${told}`;
   }
   const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
-  return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${rate}`;
+  const atServer = state.phases === undefined ? "" : `, ${state.phases.seeding} seeding, ${state.phases.verifying} verifying`;
+  return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${atServer}${rate}`;
 }
 
 /** Where a batch tells what happens. */
@@ -113,8 +117,22 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running, breaker, pause, refusing } = state;
-      data({ event: "progress", total, ended, failed, running, per_minute: perMinute, eta_ms: etaMs, breaker, pause, refusing });
+      const { total, ended, failed, running, phases, breaker, pause, refusing } = state;
+      const { seeding, verifying } = phases ?? {};
+      data({
+        event: "progress",
+        total,
+        ended,
+        failed,
+        running,
+        seeding,
+        verifying,
+        per_minute: perMinute,
+        eta_ms: etaMs,
+        breaker,
+        pause,
+        refusing,
+      });
     },
   };
 }

@@ -8,9 +8,9 @@ export interface ResultsFiles {
   readonly recorded: ReadonlyMap<string, ResultFacts>;
   /** What was repaired or ignored on opening, for people. */
   readonly remarks: readonly string[];
-  /** Its generation is not recorded yet. */
-  isNew(result: ActivationResult): boolean;
-  /** Appends a result, with `more` fields, and its failed attempts, durably. A generation that is recorded is not written again (false). */
+  /** What of it is not recorded yet: its generation, or only that it was verified once more; null: nothing. */
+  newsOf(result: ActivationResult): "generation" | "verification" | null;
+  /** Appends a result with news, with `more` fields, and its failed attempts, durably. Without any it is not written again (false). */
   take(result: ActivationResult, more?: Readonly<Record<string, unknown>>): Promise<boolean>;
   /** Its line no longer counts: the result itself is gone. */
   forget(activationId: string): void;
@@ -32,17 +32,19 @@ export async function openResultsFiles(paths: { results: string; failures: strin
     else recorded.set(facts.activation_id, facts);
   });
 
-  function isNew({ activation_id, generation }: ActivationResult): boolean {
+  function newsOf({ activation_id, generation, rollout }: ActivationResult): ReturnType<ResultsFiles["newsOf"]> {
     const before = recorded.get(activation_id);
-    return before === undefined || before.refused_row || before.generation < generation;
+    if (before === undefined || before.refused_row || before.generation < generation) return "generation";
+    const more = before.generation === generation && (rollout?.verifications ?? 0) > (before.rollout?.verifications ?? 0);
+    return more ? "verification" : null;
   }
 
   return {
     recorded,
-    isNew,
+    newsOf,
     remarks: [...remarks("results.jsonl", results, foreign), ...remarks("failures.jsonl", failures, 0)],
     async take(result, more = {}) {
-      if (!isNew(result)) return false;
+      if (newsOf(result) === null) return false;
       const facts = factsOf(result);
       if (facts === null) throw new Error(`the result of ${result.activation_id} lacks required fields`);
       recorded.set(result.activation_id, facts); // before the first await: two calls with one result write one line

@@ -40,6 +40,8 @@ export interface Summary {
   interrupted: boolean;
   /** When the run paused itself because different tasks failed alike, the newest last; earlier starts included. */
   breaker_openings: BreakerOpening[];
+  /** Of a run with a resources server: results that could be scored and have no reward. */
+  unverified?: number;
 }
 
 export interface SummaryInput {
@@ -65,6 +67,7 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
   const runMs: number[] = [];
   const required: Summary["required_tools"] = { sessions: 0, called: 0, called_more_than_once: 0 };
   const rewards: number[] = [];
+  let unverified: number | null = null;
   let [ended, startupFailures, started, attempts] = [0, 0, 0, 0];
   for (const facts of results) {
     ended++;
@@ -93,6 +96,8 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
       usage.cached_input_tokens = sum(usage.cached_input_tokens, facts.usage.cached_input_tokens);
       usage.reasoning_output_tokens = sum(usage.reasoning_output_tokens, facts.usage.reasoning_output_tokens);
     }
+    if (facts.rollout !== undefined)
+      unverified = (unverified ?? 0) + (!facts.rollout.verified && (facts.status === "completed" || facts.status === "incomplete") ? 1 : 0);
     if (facts.timing !== null && facts.attempts > 0) runMs.push(facts.timing.run_ms);
   }
   runMs.sort((a, b) => a - b);
@@ -116,6 +121,7 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     wall_ms: Math.round(wallMs),
     interrupted,
     breaker_openings: openings,
+    ...(unverified === null ? {} : { unverified }),
   };
 }
 

@@ -101,6 +101,7 @@ export function makeTally(options: {
   async function look(): Promise<void> {
     const breaker = await fleet.breaker(runId); // first: once it is open, nothing more begins
     state.running = await fleet.running(runId);
+    if (fleet.phases !== undefined) state.phases = await fleet.phases(runId);
     state.breaker = breakerProgress(breaker);
     const pause = await fleet.pause(runId);
     if (pause !== null && state.pause === null) reporter.say(`the run is paused${pausedBy(pause)}; \`rollcall resume\` lets it go on`);

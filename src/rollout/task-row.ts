@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { nearest } from "../config/nearest.ts";
 import type { Settings } from "../config/settings.ts";
+import type { SessionActivation } from "../contract/activation.ts";
 
 /** Why a row of the task file cannot be run. Codes: those of refusals, and the ones made here and in local-files.ts. */
 export interface RowProblem {
@@ -24,7 +25,7 @@ export type Row = Record<string, unknown>;
 /** What a row gets from the settings where it says nothing itself. */
 export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "required_tools" | "model" | "codex" | "sandbox" | "outputs">;
 
-const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata"] as const;
+const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata", "task_data"] as const;
 
 /** One line as a row. Never quotes the line: it may hold a token. Pure. */
 export function parseRow(text: string): { row: Row } | { problem: RowProblem } {
@@ -61,7 +62,8 @@ export function rowTaskId(row: Row): string | null {
  * The row as an activation: the short form `{id, input, ...}` spelt out, defaults filled in. Values are not judged here
  * (admission does), only what the short form itself forbids. Pure.
  */
-export function expandRow(row: Row, defaults: RowDefaults): { raw: Row } | { problems: RowProblem[] } {
+export function expandRow(whole: Row, defaults: RowDefaults): { raw: Row } | { problems: RowProblem[] } {
+  const { task_data: _ofTheServer, ...row } = whole;
   const short = Object.hasOwn(row, "id");
   if (short && Object.hasOwn(row, "task_id")) {
     return { problems: [problem("row_form", "id", "id and task_id are both given", "id (short form) or task_id (a whole activation)")] };
@@ -86,6 +88,27 @@ export function expandRow(row: Row, defaults: RowDefaults): { raw: Row } | { pro
       defaults,
     ),
   };
+}
+
+/** The task's fields for its resources server, as a row of ours gives them. Pure. */
+export function dataForServer(row: Row): { data: Row } | { problem: RowProblem } {
+  const data = row["task_data"] ?? {};
+  if (isRow(data)) return { data };
+  return { problem: problem("invalid_field", "task_data", "it is no object", "an object: the task's fields, for its resources server") };
+}
+
+/** With what a verifier asks for beside them: the request that the session answers, unless they hold it. Pure. */
+export function withCreateParams(data: Row, { input, instructions }: Pick<SessionActivation, "input" | "instructions">): Row {
+  const given = isRow(data["responses_create_params"]) ? data["responses_create_params"] : {};
+  // GDPVal's rows come with an empty input: the prompt is made from other fields.
+  if (!isEmptyInput(given["input"])) return data;
+  const messages = typeof input === "string" ? [{ role: "user", content: input }] : input;
+  return { ...data, responses_create_params: { ...(instructions === undefined ? {} : { instructions }), ...given, input: messages } };
+}
+
+/** Absent, or nothing that a model could be asked. Pure. */
+export function isEmptyInput(input: unknown): boolean {
+  return input == null || input === "" || (Array.isArray(input) && input.length === 0);
 }
 
 /** Admission speaks of the whole activation; a person who wrote the short form looks for the short form's names. */

@@ -14,7 +14,18 @@ import type { PromptTemplate } from "./formats/prompt-template.ts";
 import { decodeLine, readLines } from "./lines.ts";
 import { refusedNames } from "./refused-row.ts";
 import { spellOut } from "./spell-out.ts";
-import { type BadRow, isRow, notARow, parseRow, rowTaskId, type Row, type RowDefaults, type RowProblem } from "./task-row.ts";
+import {
+  type BadRow,
+  dataForServer,
+  isRow,
+  notARow,
+  parseRow,
+  rowTaskId,
+  type Row,
+  type RowDefaults,
+  type RowProblem,
+  withCreateParams,
+} from "./task-row.ts";
 
 /** Longest line of a task file. A prompt has at most 1 MB and local files are named, not pasted. */
 const MAX_ROW_BYTES = 32 * 1024 * 1024;
@@ -50,6 +61,8 @@ interface GoodRow {
   activations: SessionActivation[];
   /** As it was written, with all of its fields; null for a row of ours, which is an activation and may hold secrets. */
   foreign: Row | null;
+  /** What a resources server is given of it: a foreign row whole, of one of ours its `task_data`. */
+  forServer: Row;
   /** Files that the row names; `inputs` are they, measured, only when they were read. */
   references: Reference[];
   inputs: LocalCopy[];
@@ -122,6 +135,9 @@ async function readRow(source: TaskSource, { line, index, text, format: file }: 
     const message = "a row that names its own ids cannot be repeated";
     problems.push({ code: "repeats_with_ids", path: "", message, accepted: "no activation_id and episode_id, or --repeats 1" });
   }
+  const foreign = file.format === "rollcall" ? null : parsed.row;
+  const data = foreign === null ? dataForServer(parsed.row) : { data: foreign };
+  if ("problem" in data) problems.push(data.problem);
   const activations: SessionActivation[] = [];
   for (let repeat = 0; repeat < source.repeats; repeat++) {
     const admission = admit(namedRepeat(raw, source, repeat), source.policy);
@@ -132,10 +148,12 @@ async function readRow(source: TaskSource, { line, index, text, format: file }: 
     const { activation } = admission;
     activations.push({ ...activation, tool_grants: overlayGrants(source.toolGrants, activation.tool_grants) });
   }
-  if (problems.length === 0) {
-    const foreign = file.format === "rollcall" ? null : parsed.row;
+  const [first] = activations;
+  if (problems.length === 0 && first !== undefined && "data" in data) {
     const sha256 = createHash("sha256").update(text).digest("hex");
-    return { ok: true, line, taskId: activations[0]!.task_id.task_id, sha256, activations, foreign, references: spelt.references, inputs };
+    const forServer = withCreateParams(data.data, first);
+    const { references } = spelt;
+    return { ok: true, line, taskId: first.task_id.task_id, sha256, activations, foreign, forServer, references, inputs };
   }
   return bad(problems.map((problem) => ({ ...problem, path: spelt.pathOf(problem.path) })));
 }

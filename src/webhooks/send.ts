@@ -7,6 +7,7 @@ import { messageOf, RollcallError } from "../errors.ts";
 import { deliverable } from "../queue/deliver.ts";
 import type { Queues } from "../queue/queues.ts";
 import { buildSecretSet, redactText } from "../redact/index.ts";
+import { asRolloutResult } from "../resources/documents.ts";
 import { printable } from "../rollout/printable.ts";
 import { postBounded, type PostAnswer } from "./post.ts";
 import { deliveryId, type PushJobData } from "./push.ts";
@@ -59,7 +60,8 @@ export async function sendOnce(
   const committed = await store.readCommitted(data.activation_id, data.generation);
   if (committed === null) throw new UnrecoverableError(`the artifact store ${store.id} has no result of ${data.activation_id} any more`);
   const { url, secret } = opened(webhook, keys);
-  const body = await bodyOf(queues, JSON.parse(committed.text) as ActivationResult, store);
+  const result = JSON.parse(committed.text) as ActivationResult;
+  const body = await bodyOf(queues, (await asRolloutResult(store, result)) ?? result, store);
   const id = deliveryId(webhook.name, data);
   const signed = signedHeaders(webhookKey(secret)!, { id, at: Date.now(), body });
   const headers = { "content-type": "application/json", "user-agent": `rollcall/${version}`, ...signed };

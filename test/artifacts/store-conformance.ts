@@ -42,6 +42,19 @@ export function describeStore(kind: string, make: () => Promise<StoreUnderTest>)
         expect((await place.openOther()).id).not.toBe(store.id);
       });
 
+      test("keeps a document beside a result once, and gives it back as it is", async () => {
+        expect(await store.readDocument("act-1", "rollout.g0")).toBeNull();
+        const created = await Promise.all(["a", "b"].map(async (text) => (await place.open()).putDocument("act-1", "rollout.g0", text)));
+        expect(created.filter((one) => one)).toHaveLength(1);
+        const kept = (await store.readDocument("act-1", "rollout.g0"))!;
+        expect(["a", "b"]).toContain(kept.text);
+        expect(await store.putDocument("act-1", "rollout.g0", "c")).toBe(false);
+        expect((await store.readDocument("act-1", "rollout.g0"))!.text).toBe(kept.text);
+        for (const name of ["../x", "a/b", "", "A", "a..b"]) {
+          expect(() => store.putDocument("act-1", name, "x")).toThrow(expect.objectContaining({ code: "bad_path" }) as Error);
+        }
+      });
+
       test("gets one id when ten workers open it at once", async () => {
         const stores = await Promise.all(Array.from({ length: 10 }, () => place.openOther()));
         expect(new Set(stores.map(({ id }) => id)).size).toBe(1);

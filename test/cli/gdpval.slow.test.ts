@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { serveOnLoopback } from "../../examples/stand-ins/loopback.ts";
 import { startModelServer } from "../../examples/stand-ins/model-server.ts";
@@ -9,17 +9,11 @@ import { mcp, say, scriptLine, shell, step } from "../../examples/stand-ins/scri
 import { SESSION_TOKEN_HEADER } from "../../examples/stand-ins/session-tokens.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { filesHolding } from "../support/byte-search.ts";
+import { gdpvalRows, referenceText, writeReferences, type GdpvalRow } from "../support/gdpval-rows.ts";
 import { rollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const KEY = "stand-in-key-of-gdpval";
-interface GdpvalRow {
-  task_id: string;
-  prompt: string;
-  reference_files: string[];
-  reference_file_urls: string[];
-  [field: string]: unknown;
-}
 
 // The five sample rows of the benchmark, with small files in place of theirs: those of the last row are fetched over HTTP.
 it("runs the sample rows of GDPVal as they are: files in, deliverables and finish_params.json out, rows back [R46]", async () => {
@@ -32,22 +26,15 @@ it("runs the sample rows of GDPVal as they are: files in, deliverables and finis
     response.end(`fetched ${decodeURIComponent(request.url ?? "")}`);
   });
   onTestFinished(() => Promise.all([model.close(), office.close(), files.close()]).then(() => undefined));
-  const rows = readFileSync(new URL("../fixtures/gdpval/rows.jsonl", import.meta.url), "utf8")
-    .trim()
-    .split("\n")
-    .map((line, index) => {
-      const row = JSON.parse(line) as GdpvalRow;
-      const hand = [step(shell("cat reference_files/* > work.txt; mkdir -p sub; echo more > sub/more.txt"))];
-      const paths = ["/workspace/work.txt", "/workspace/sub/more.txt"];
-      const finish = index === 1 ? [] : [step(mcp("office", "finish", { reason: row.task_id, paths }))]; // the second never hands in
-      row.prompt += `\n${scriptLine({ steps: [...hand, ...finish, step(say("done"))] })}`;
-      if (index === 4) row.reference_file_urls = row.reference_files.map((path) => `${files.origin}/${encodeURIComponent(path)}`);
-      for (const path of index === 4 ? [] : row.reference_files) {
-        mkdirSync(dirname(join(root, path)), { recursive: true });
-        writeFileSync(join(root, path), `local ${path}\n`);
-      }
-      return row;
-    });
+  const rows = gdpvalRows();
+  for (const [index, row] of rows.entries()) {
+    const hand = [step(shell("cat reference_files/* > work.txt; mkdir -p sub; echo more > sub/more.txt"))];
+    const paths = ["/workspace/work.txt", "/workspace/sub/more.txt"];
+    const finish = index === 1 ? [] : [step(mcp("office", "finish", { reason: row.task_id, paths }))]; // the second never hands in
+    row.prompt += `\n${scriptLine({ steps: [...hand, ...finish, step(say("done"))] })}`;
+    if (index === 4) row.reference_file_urls = row.reference_files.map((path) => `${files.origin}/${encodeURIComponent(path)}`);
+    else writeReferences(root, row);
+  }
   writeFileSync(join(root, "tasks.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   const token = office.mintToken("gdpval");
   writeFileSync(
@@ -78,7 +65,7 @@ it("runs the sample rows of GDPVal as they are: files in, deliverables and finis
     }
     expect(params).toEqual({ reason: row.task_id, paths: ["/workspace/work.txt", "/workspace/sub/more.txt"] });
     const work = readFileSync(join(place, "work.txt"), "utf8");
-    for (const path of row.reference_files) expect(work).toContain(`${index === 4 ? "fetched /" : "local "}${path}`);
+    for (const path of row.reference_files) expect(work).toContain(index === 4 ? `fetched /${path}` : referenceText(path));
     expect(readFileSync(join(place, "sub/more.txt"), "utf8")).toBe("more\n");
   }
   // Rows and files go around Redis: only their prompts are in its append-only file.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { SealedActivation } from "../../src/activation/seal.ts";
 import { cancelActivation } from "../../src/queue/cancel.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { activationFlow } from "../../src/queue/jobs.ts";
+import { everythingIn } from "../support/redis-contents.ts";
 import { activationOf, completes, startRig, TEST_KEYS, type Rig } from "./rig.ts";
 
 /** Its middle survives every kind of escaping. */
@@ -44,24 +44,6 @@ const secretive = (id: string) =>
     model: { api_key: TOKEN },
   });
 
-/** Every value in Redis, whatever its type, and its name. */
-async function everything(redis: Redis): Promise<string> {
-  const readers: Record<string, (key: string) => Promise<unknown>> = {
-    string: (key) => redis.get(key),
-    hash: (key) => redis.hgetall(key),
-    list: (key) => redis.lrange(key, 0, -1),
-    set: (key) => redis.smembers(key),
-    zset: (key) => redis.zrange(key, "0", "-1", "WITHSCORES"),
-    stream: (key) => redis.xrange(key, "-", "+"),
-    none: async () => null, // gone since the scan: a marker of BullMQ's, an expired key
-  };
-  const found: unknown[] = [];
-  for await (const keys of redis.scanStream()) {
-    for (const key of keys as string[]) found.push(key, await readers[await redis.type(key)]!(key));
-  }
-  return found.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join("\n");
-}
-
 /** All that Redis was ever told: its append-only file. */
 function appendOnlyFile(): string {
   const files = readdirSync(rig.redis.dir, { recursive: true }).map((name) => join(rig.redis.dir, String(name)));
@@ -87,11 +69,11 @@ it("no secret is in Redis or its file at any time: waiting, running, failed, can
     return completes(rig.store)(claim);
   });
   await vi.waitFor(() => expect(running.size).toBe(2), { timeout: 20_000 });
-  const whileRunning = await everything(rig.queues.redis);
+  const whileRunning = await everythingIn(rig.queues.redis);
   expect(whileRunning).toContain("ciphertext");
   proceed();
   for (const id of ["act-ok", "act-fault", "act-cancel"]) await rig.ended(id);
-  const afterwards = await everything(rig.queues.redis);
+  const afterwards = await everythingIn(rig.queues.redis);
   const told = appendOnlyFile();
   expect(told).toContain("act-fault");
   for (const form of FORMS) for (const place of [whileRunning, afterwards, told]) expect(place).not.toContain(form);
@@ -102,6 +84,6 @@ it("the same search finds the secrets when they are not sealed", async () => {
   const plain = secretive("act-plain");
   const options = { generation: 0, enqueuedAt: new Date().toISOString(), settings: rig.queues.settings };
   await rig.queues.flows.add(activationFlow(plain, structuredClone<SealedActivation>(plain), options));
-  expect(await everything(rig.queues.redis)).toContain(CORE);
+  expect(await everythingIn(rig.queues.redis)).toContain(CORE);
   expect(appendOnlyFile()).toContain(CORE);
 });

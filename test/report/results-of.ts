@@ -25,7 +25,7 @@ export interface Made {
 }
 
 /** A result as the workers make them, of what matters to a test. */
-export function madeResult(made: Made): ActivationResult & { reward?: number } {
+export function madeResult(made: Made): ActivationResult {
   const { id, task = id, status = "completed", incomplete = null, finish = 0, required = ["finish"], tokens, runMs = 1_000 } = made;
   const failure = made.cause === undefined ? null : failureOf(made.cause, made.reason ?? "it broke");
   const evidence: Evidence = {
@@ -142,7 +142,7 @@ export function referenceRun(): Made[] {
 /** Writes an output directory with these results. */
 export async function writeRun(
   path: string,
-  results: readonly (ActivationResult & { reward?: number })[],
+  results: readonly ActivationResult[],
   { total = results.length, runId = "run-1", settings = {} }: { total?: number; runId?: string; settings?: Record<string, string> } = {},
 ): Promise<void> {
   await mkdir(path, { recursive: true });

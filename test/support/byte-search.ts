@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { hasErrno } from "../../src/errors.ts";
 
 /** Files below `root` whose bytes hold `text` as it is, or as it stands inside JSON; relative paths. Names count, too. */
 export function filesHolding(root: string, text: string): string[] {
@@ -9,11 +10,20 @@ export function filesHolding(root: string, text: string): string[] {
     .filter((path) => {
       if (forms.some((form) => path.includes(form.toString()))) return true;
       const file = join(root, path);
-      if (!lstatSync(file).isFile()) return false;
-      const bytes = readFileSync(file);
-      return forms.some((form) => bytes.includes(form));
+      const bytes = bytesOf(file);
+      return bytes !== null && forms.some((form) => bytes.includes(form));
     })
     .sort();
+}
+
+/** null: it is no file, or was removed meanwhile, as a process's lock is when it ends. */
+function bytesOf(file: string): Buffer | null {
+  try {
+    return lstatSync(file).isFile() ? readFileSync(file) : null;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return null;
+    throw error;
+  }
 }
 
 /** Command lines of all processes of this machine that hold `text`. */

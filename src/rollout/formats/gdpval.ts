@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Reference } from "../../references/reference.ts";
-import { isRow, type Row, type RowProblem } from "../task-row.ts";
+import { isEmptyInput, isRow, type Row, type RowProblem } from "../task-row.ts";
 import { foreignTaskId, gymPath, grantProblems, paramsOf, type ForeignRow } from "./gym.ts";
 import { fillTemplate, type PromptTemplate } from "./prompt-template.ts";
 import { referencesOf } from "./reference-fields.ts";
@@ -25,7 +25,7 @@ export function gdpvalRow(
   const { references, problems } = referencesOf(row, FOLDER);
   const found = [...params.problems, ...grantProblems(row), ...problems];
   const { input, ...others } = params.fields;
-  const made = !isEmpty(input) && !options.chosen;
+  const made = !isEmptyInput(input) && !options.chosen;
   if (!made) found.push(...textProblems(row));
   const text = (field: string, absent: string): string => {
     const value = row[field];
@@ -45,10 +45,6 @@ export function gdpvalRow(
 
 export function gdpvalPath(path: string): string {
   return path === "input" ? "prompt" : gymPath(path);
-}
-
-function isEmpty(input: unknown): boolean {
-  return input == null || input === "" || (Array.isArray(input) && input.length === 0);
 }
 
 function textProblems(row: Row): RowProblem[] {

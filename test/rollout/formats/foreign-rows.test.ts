@@ -7,14 +7,11 @@ import { referenceFiles } from "../../../src/references/reference-files.ts";
 import { openUrlCache } from "../../../src/references/url-cache.ts";
 import { promptTemplate } from "../../../src/rollout/formats/prompt-template.ts";
 import { checkWithReferences } from "../../../src/rollout/fetch-references.ts";
-import type { Row } from "../../../src/rollout/task-row.ts";
 import { checkTasks, describeBadRows, readTasks, type TaskRow, type TaskSource } from "../../../src/rollout/tasks.ts";
+import { gdpvalRows } from "../../support/gdpval-rows.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-const GDPVAL = readFileSync(new URL("../../fixtures/gdpval/rows.jsonl", import.meta.url), "utf8")
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Row & { reference_files: string[] });
+const GDPVAL = gdpvalRows();
 
 async function source(rows: readonly unknown[], facts: Partial<TaskSource> = {}): Promise<TaskSource> {
   const directory = tempDir();
@@ -199,9 +196,7 @@ describe("a GDPVal row", () => {
     expect(good(rows[0]).activations[0]?.input).toContain("(none)");
     expect(good(rows[1]).activations[0]?.input).toEqual([{ role: "user", content: "made before" }]);
     const chosen = { promptTemplate: promptTemplate("{prompt}|{sector}", "t") };
-    expect(good((await rowsOf(await source([made], chosen)))[0]).activations[0]?.input).toBe(
-      `${String(bare["prompt"])}|${String(bare["sector"])}`,
-    );
+    expect(good((await rowsOf(await source([made], chosen)))[0]).activations[0]?.input).toBe(`${bare.prompt}|${bare.sector}`);
   });
 
   it("is refused with all that is wrong with it, its files included, by line and field", async () => {
