@@ -30,7 +30,6 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
     if (failure === null) pipeline.hdel(keys.causes(run_id), activation_id);
     else pipeline.hset(keys.causes(run_id), activation_id, `${failure.failure_kind}/${failure.cause_code}`);
     pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify({ activation_id, generation, status }));
-    pipeline.srem(keys.pending(run_id), jobId);
     pipeline.srem(keys.touched(run_id), jobId);
     pipeline.pexpire(keys.ledger(activation_id), 2 * queues.settings.keep_ended_ms);
     pipeline.del(keys.unable(jobId), keys.givenUp(jobId));
