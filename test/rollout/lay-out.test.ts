@@ -6,7 +6,10 @@ import { describe, expect, it } from "vitest";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { completing } from "../../src/rollout/complete-results.ts";
 import { layOut } from "../../src/rollout/lay-out.ts";
+import { openResultsFiles } from "../../src/rollout/results-files.ts";
+import type { RowFile } from "../../src/rollout/row-file.ts";
 import { resultOf } from "../support/result-documents.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -100,5 +103,34 @@ describe("a rollout's directory", () => {
     }
     const copied = statSync(join(out, "task_t1/repeat_2/a.txt"));
     expect(copied.ino).not.toBe(statSync(join(out, "artifacts/act-1/attempt-0/outputs/a.txt")).ino);
+  });
+
+  it("stays as it is when its result is only verified once more; the new line has the row, too", async () => {
+    const out = tempDir();
+    const store = await openDirectoryStore(join(out, "artifacts"));
+    const raw = await openResultsFiles({ results: join(out, "results.jsonl"), failures: join(out, "failures.jsonl") });
+    const rows: RowFile = { ids: ["act-1"], placeOf: () => PLACE, rowOf: async () => ({ n: 1 }), close: async () => undefined };
+    const files = completing(raw, { out, rows, store });
+    const verified = (verifications: number): ActivationResult => {
+      const named = { protocol: "row" as const, resources_session_id: "s", row_sha256: "0".repeat(64) };
+      const facts = {
+        verified: verifications > 0,
+        verifications,
+        verification_cut: false,
+        verification_failure: null,
+        cleanup_error: null,
+      };
+      return { ...resultOf("act-1"), rollout: { ...named, ...facts } };
+    };
+    expect(await files.take(verified(0))).toBe(true);
+    writeFileSync(join(out, "task_t1/repeat_2/graded.txt"), "by hand");
+    expect([await files.take(verified(1)), await files.take(verified(1)), await files.take(verified(0))]).toEqual([true, false, false]);
+    await files.close();
+    expect(Object.keys(laid(out))).toEqual(["finish_params.json", "graded.txt"]);
+    const lines = readFileSync(join(out, "results.jsonl"), "utf8").trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { row: { n: 1 }, rollout: { verifications: 0 } },
+      { row: { n: 1 }, rollout: { verifications: 1 } },
+    ]);
   });
 });
