@@ -142,7 +142,7 @@ export const KILL_PLACES: readonly KillPlace[] = [
   { ...FINAL, name: "take", what: "`final` has the result", holds: "await committedResult(", before: "ended" },
   { ...FINAL, name: "deliver", what: "the result is delivered", holds: 'await queues.tracing.within("deliver", ' },
   { ...FINAL, name: "push", what: "its webhooks are queued", holds: "await pushEnd(" },
-  // Only where a resources server is; test/resources/killed.slow.test.ts kills there.
+  // Only where a resources server is; test/resources/killed.slow.test.ts kills a little later, before the score is kept.
   { ...FINAL, name: "wake", what: "its rollout is woken", holds: "await wakeStep(", after: null },
   { ...FINAL, name: "publish", what: "those who watch are told", holds: "await publishEnd(" },
   { ...FINAL, name: "announce", what: "the run is told", holds: "await announceEnd(" },
