@@ -23,12 +23,18 @@ import { atPercent, median } from "./api-load/percentiles.ts";
 import { copyEnded } from "./board-load/copies.ts";
 import { pingTimes } from "./board-load/pings.ts";
 
-/**
- * How fast the dashboard opens and what it costs Redis: a real Redis, and a process of the API as rollcall serve starts it. The floor
- * is the same server with nothing queued. PING is asked every few ms on a connection of its own, while the page of a queue is asked
- * for all the time, and while `rollcall clean` removes all that ended. No browser: the page's own scripts are not in these times.
- * `--fsync everysec` tells what of it is the disk: an embedded Redis waits for it before each answer (always, the default here).
- */
+const HELP = `npm run bench:board -- [options]
+
+How fast the dashboard opens and what it costs Redis: a real Redis, and a process of the API as rollcall serve starts it. The
+floor is the same server with nothing queued. PING is asked every few ms on a connection of its own, while the page of a queue is
+asked for all the time, and while rollcall clean removes all that ended. No browser: the page's own scripts are not in these times.
+
+  --jobs N        ended activations (default 100000)
+  --results N     results of --result-mb MB (500 of 3)
+  --rounds N      times that each page is opened (20)
+  --runs N        how often all of it (1)
+  --fsync WHEN    always, as an embedded Redis does before each answer (default), or everysec: what of it is the disk
+`;
 const { values: flags } = parseArgs({
   options: {
     jobs: { type: "string", default: "100000" },
@@ -37,8 +43,13 @@ const { values: flags } = parseArgs({
     rounds: { type: "string", default: "20" },
     runs: { type: "string", default: "1" },
     fsync: { type: "string", default: "always" },
+    help: { type: "boolean", default: false },
   },
 });
+if (flags.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
 const [jobs, results, resultMb, rounds, runs] = [flags.jobs, flags.results, flags["result-mb"], flags.rounds, flags.runs].map(Number) as [
   number,
   number,

@@ -100,7 +100,7 @@ export const CASES: readonly Requirement[] = [
   { id: "D5", claimed: true, text: "a parent waits for ever" },
   { id: "D7", claimed: true, text: "memory grows" },
   { id: "D8", claimed: true, text: "an evicting Redis" },
-  { id: "D10", claimed: false, text: "clean blocks Redis" },
+  { id: "D10", claimed: true, text: "clean blocks Redis" },
   { id: "D11", claimed: true, text: "the dashboard dies on large data" },
   { id: "D12", claimed: true, text: "cancel does nothing or leaves zombies" },
   { id: "D14", claimed: true, text: "stuck waiting-children" },

@@ -29,7 +29,8 @@ export async function copyEnded(queues: Queues, original: string, count: number,
             texts[index]!.map((text) => text.replaceAll(original, id)),
           );
         for (const [entry, fields] of events) pipeline.xadd(keys.progress(id), entry, ...fields);
-        for (const [index, member] of [id, finalJobId(id)].entries()) pipeline.zadd(lists[index]!, scores[index]! + from + at, member);
+        for (const [index, member] of [id, finalJobId(id)].entries())
+          pipeline.zadd(lists[index]!, scores[index]! - count + from + at, member); // none ends in the future
         pipeline.hset(keys.statuses(run), id, "completed");
       }
     });
