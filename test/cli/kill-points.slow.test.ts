@@ -9,8 +9,8 @@ import { problemsOf } from "../support/kill-verdict.ts";
 
 /** A minute on a machine of its own; the run itself gives up when nothing goes on. */
 const TIMEOUT_MS = 3_600_000;
-/** Those that have their like in no other test, and a third of the others; all of them are killed at in the long test. */
-const SOME = KILL_POINTS.filter((point, index) => index % 3 === 0 || D15_POINTS.some(({ name }) => name === point.name));
+/** Those that have their like in no other test, and some of the others; all of them are killed at in the long test. */
+const SOME = KILL_POINTS.filter((point, index) => index % 6 === 0 || D15_POINTS.some(({ name }) => name === point.name));
 
 describeKills("the process at work is killed, at some of its moments", SOME, TIMEOUT_MS);
 
