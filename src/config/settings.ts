@@ -7,8 +7,6 @@ import { extraConfigRefusals } from "../contract/rules/extra-config.ts";
 import { compactLimitRefusals } from "../contract/rules/settings.ts";
 import { setting } from "./setting.ts";
 import {
-  agentServerSettings,
-  apiSettings,
   resourcesSettings,
   modelSettings,
   limiterSettings,
@@ -21,10 +19,9 @@ import {
   s3Settings,
   queueSettings,
   floorsSettings,
-  metricsSettings,
   retentionSettings,
-  webhookSettings,
 } from "./setting-tables.ts";
+import { agentServerSettings, apiSettings, metricsSettings, webhookSettings } from "./server-tables.ts";
 
 /**
  * Every setting: what rollcall.toml may hold, under which variable it may be set, its default, its unit and its reason.

@@ -39,7 +39,7 @@ it("a job says first which task it is, how it stands, which worker and what last
     const artifacts = [
       {
         path: "outputs/a b.txt",
-        source: "/work/a b.txt",
+        source: "/home/agent/a b.txt",
         kind: "output" as const,
         bytes: 3,
         sha256: "0",
