@@ -7,14 +7,14 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { resultSchema } from "../../src/contract/result.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { redisOptions } from "../../src/redis/connect.ts";
-import { activationOf, completes, startRig, TEST_KEYS, TEST_SETTINGS, type Rig } from "./rig.ts";
+import { activationOf, completes, SHORT_CLAIMS, startRig, TEST_KEYS, type Rig } from "./rig.ts";
 
 const WAIT = { timeout: 40_000, interval: 50 };
 const LOST = { status: "failed", failure: { failure_kind: "session_lost", cause_code: "session_lost" }, cause_class: "infrastructure" };
 let rig: Rig;
 const children: ChildProcess[] = [];
 beforeEach(async () => {
-  rig = await startRig();
+  rig = await startRig(SHORT_CLAIMS);
 });
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
@@ -27,7 +27,7 @@ const isLocked = () => rig.queues.redis.exists("{rollcall}:activations:act-a:loc
 /** Starts a worker process, waits until it runs an attempt (which is told), and kills it. */
 async function killInMidAttempt(): Promise<string> {
   const { path } = rig.redis.target as { path: string };
-  const child = spawn(process.execPath, ["test/support/queue-worker.mjs", path, rig.storeRoot, JSON.stringify(TEST_SETTINGS)], {
+  const child = spawn(process.execPath, ["test/support/queue-worker.mjs", path, rig.storeRoot, JSON.stringify(SHORT_CLAIMS)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.push(child);

@@ -20,9 +20,9 @@ import type { WorkerFacts } from "../../src/queue/worker-lease.ts";
 import { resultOf } from "../support/result-documents.ts";
 import { startTestRedis, type TestRedis, type TestRedisOptions } from "../support/redis.ts";
 
-/** Short, so that what takes a minute in service takes seconds here; long enough for a busy machine. */
+/** Short, so that what takes a minute in service takes seconds here. Claims last: a disk that is busy for seconds must not lose one. */
 export const TEST_SETTINGS: Partial<QueueSettings> = {
-  lock_duration_ms: 3_000,
+  lock_duration_ms: 30_000,
   lock_renew_ms: 500,
   stalled_interval_ms: 500,
   retry_base_ms: 50,
@@ -30,6 +30,9 @@ export const TEST_SETTINGS: Partial<QueueSettings> = {
   unable_recheck_ms: 200,
   breaker_after: 0,
 };
+
+/** For tests in which a claim runs out because its worker died. */
+export const SHORT_CLAIMS: Partial<QueueSettings> = { ...TEST_SETTINGS, lock_duration_ms: 3_000 };
 
 export const TEST_KEYS: SecretKeys = parseSecretKeys(Buffer.alloc(32, 7).toString("base64"));
 

@@ -17,7 +17,7 @@ import {
   startRig,
   stopReason,
   TEST_KEYS,
-  TEST_SETTINGS,
+  SHORT_CLAIMS,
   type Rig,
   type Run,
 } from "./rig.ts";
@@ -26,7 +26,7 @@ const WAIT = { timeout: 40_000, interval: 50 };
 let rig: Rig;
 let child: ChildProcess | undefined;
 beforeEach(async () => {
-  rig = await startRig();
+  rig = await startRig(SHORT_CLAIMS);
 });
 afterEach(async () => {
   child?.kill("SIGKILL");
@@ -37,7 +37,7 @@ const add = (facts = {}, id = "act-a") => enqueueActivations(rig.queues, [activa
 
 async function childWorker(): Promise<{ process: ChildProcess; firstLine: Promise<string> }> {
   const { path } = rig.redis.target as { path: string };
-  child = spawn(process.execPath, ["test/support/queue-worker.mjs", path, rig.storeRoot, JSON.stringify(TEST_SETTINGS)], {
+  child = spawn(process.execPath, ["test/support/queue-worker.mjs", path, rig.storeRoot, JSON.stringify(SHORT_CLAIMS)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const lines = createInterface({ input: child.stdout! });
