@@ -12,7 +12,7 @@ import type { QueueSettings } from "../../src/queue/settings.ts";
 import { redisOptions } from "../../src/redis/connect.ts";
 import { attemptRunner } from "../support/attempt.ts";
 import type { TestRedis, TestRedisOptions } from "../support/redis.ts";
-import { activationOf, startRig, TEST_KEYS } from "./rig.ts";
+import { activationOf, SHORT_CLAIMS, startRig, TEST_KEYS } from "./rig.ts";
 
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 
@@ -77,7 +77,7 @@ export const AWAY: Record<string, Away> = {
  */
 export async function endsWhileAway({ redis, begin, end }: Away, awayMs: number, settings: Partial<QueueSettings> = {}): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "rollcall-away-"));
-  const rig = await startRig(settings, redis);
+  const rig = await startRig({ ...SHORT_CLAIMS, ...settings }, redis);
   try {
     const codex = {
       version: "0.144.4",
