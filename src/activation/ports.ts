@@ -39,6 +39,8 @@ export interface AttemptLedger {
   takeAttempt(by?: WorkerInfo): Promise<{ attempt: number; charged: number }>;
   /** Attempts before the taken one that may have saved no attempt.json. */
   unsavedBefore(): readonly UnsavedAttempt[];
+  /** What this attempt has used, for the budget of its run; counted when the attempt leaves. */
+  used(used: Used): void;
   /** The claim was lost, and another attempt has begun since. Throws when Redis is away. */
   isOvertaken(): Promise<boolean>;
   /** THE end is committed: whoever runs a later attempt stops. Never throws and never waits. */
@@ -54,6 +56,14 @@ export interface AttemptLedger {
   answered(): void;
   /** Never throws and never waits; drops what comes faster than the stream takes. Already redacted. */
   progress(entry: ProgressEntry): void;
+}
+
+/** What attempts have used of the model. Of one that was lost with its worker, or of which Codex tells nothing, nothing is counted. */
+export interface Used {
+  /** Those that were answered, by Codex' transcript. */
+  model_calls: number;
+  /** Input and output. */
+  tokens: number;
 }
 
 /** One line of live progress, at most 2 KB as JSON. */

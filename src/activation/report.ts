@@ -184,6 +184,7 @@ class ReportInProgress {
       artifacts: this.#artifacts,
       timing: this.#timing(),
       worker,
+      used: { model_calls: this.#transcript?.modelCalls.length ?? 0, tokens: observed?.facts.usage?.total_tokens ?? 0 },
     };
   }
 

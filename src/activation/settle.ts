@@ -17,7 +17,7 @@ import { toldWaitMs } from "../codex/told-wait.ts";
 import type { AttemptContext } from "./attempt.ts";
 import { newCanary, type Canary } from "./canary.ts";
 import { cancelledOutcome, handedBackOutcome, type Outcome } from "./classify.ts";
-import type { CancelMark, Claim, RunEnd, StopReason } from "./ports.ts";
+import type { CancelMark, Claim, RunEnd, StopReason, Used } from "./ports.ts";
 import type { RunPorts } from "./run.ts";
 import { withUnsaved } from "./lost-attempt.ts";
 import { isBackOff, signOf } from "./sign.ts";
@@ -35,6 +35,7 @@ export interface AttemptReport {
   artifacts: Artifact[];
   timing: Timing;
   worker: WorkerInfo;
+  used: Used;
 }
 
 /**
@@ -43,6 +44,7 @@ export interface AttemptReport {
  */
 export async function settle(claim: Claim, context: AttemptContext, left: AttemptReport, ports: RunPorts): Promise<RunEnd> {
   const { activation_id } = claim.activation;
+  claim.ledger.used(left.used);
   const canary = newCanary(context, ports);
   const report = await withSearchedEvidence(await unlessOvertaken(claim, left, ports), canary);
   const handedBack = report.outcome.failure?.failure_kind === "shutdown";

@@ -13,6 +13,7 @@ import { ApiProblem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { activationRoutes } from "./routes/activations.ts";
 import { breakerRoutes } from "./routes/breaker.ts";
+import { budgetRoutes } from "./routes/budget.ts";
 import { endRoutes } from "./routes/ends.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -83,6 +84,7 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", runRoutes(ports, room));
   v1.route("/", storyRoutes(ports));
   v1.route("/", breakerRoutes(ports));
+  v1.route("/", budgetRoutes(ports));
   v1.route("/", workerRoutes(ports));
   v1.route("/", artifactRoutes(ports));
   v1.route("/", resultRoutes(ports, room));

@@ -6,6 +6,7 @@ import { breakerState } from "../queue/breaker.ts";
 import { runCauses, type CauseGroup } from "../queue/run-causes.ts";
 import { runRate } from "../queue/run-rate.ts";
 import { runStatus } from "../queue/run-status.ts";
+import { budgetReply } from "./budget-reply.ts";
 import type { ApiPorts } from "./ports.ts";
 
 const count = z.int().min(0);
@@ -30,8 +31,7 @@ export const runReply = z
       .object({ opened_at: z.string(), cause_code: z.string(), reason: z.string(), retry_in_seconds: z.number().nullable() })
       .nullable(),
     limit: z.int().nullable(),
-    /** Nothing of it starts afterwards. */
-    not_after: z.string().nullable(),
+    budget: budgetReply,
     /** Of those that wait for their next attempt. */
     next_attempt_in_ms: z.number().nullable(),
     failures: z.array(

@@ -34,11 +34,11 @@ export function comparableSettings(
 
 /** The rest, for the record: nothing that is a secret, or an address that may hold one. */
 export function otherSettings(settings: Settings): Manifest["settings"] {
-  const { model, codex, sandbox, outputs, queue, limiter, retry, breaker, references, resources } = settings;
+  const { model, codex, sandbox, outputs, queue, limiter, retry, breaker, budget, references, resources } = settings;
   const { concurrency, max_attempts, taskset, allow_providers, allow_key_env } = settings;
   const { url, ...resourcesOthers } = resources;
   const { extra_config: _, ...codexOthers } = codex;
-  const tables = { codex: codexOthers, sandbox, outputs, queue, limiter, retry, breaker, references, resources: resourcesOthers };
+  const tables = { codex: codexOthers, sandbox, outputs, queue, limiter, retry, breaker, budget, references, resources: resourcesOthers };
   const all = { concurrency, max_attempts, taskset, allow_providers, allow_key_env, ...tables };
   // Without what is undefined: the manifest is JSON.
   const plain = JSON.parse(JSON.stringify(all)) as Manifest["settings"];

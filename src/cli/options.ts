@@ -6,16 +6,21 @@ import { nearest } from "../config/nearest.ts";
 
 export function wholeNumber(least: number): (text: string) => number {
   return (text) => {
-    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (!(value >= least)) throw new InvalidArgumentError(`expected a whole number of at least ${least}, got ${JSON.stringify(text)}.`);
     return value;
   };
 }
 
-export function secondsValue(text: string): number {
-  const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value > 0)) throw new InvalidArgumentError(`expected seconds above 0, got ${JSON.stringify(text)}.`);
-  return value;
+export const secondsValue = above0("seconds");
+export const hoursValue = above0("hours");
+
+function above0(unit: string): (text: string) => number {
+  return (text) => {
+    const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value > 0)) throw new InvalidArgumentError(`expected ${unit} above 0, got ${JSON.stringify(text)}.`);
+    return value;
+  };
 }
 
 export function daysValue(text: string): number {

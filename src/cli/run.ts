@@ -6,6 +6,7 @@ import { RollcallError } from "../errors.ts";
 import { BREAKER_MODES, type BreakerMode } from "../queue/breaker-mode.ts";
 import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
 import { COLLECT, type Collect } from "../rollout/collect-files.ts";
+import type { BatchBudget } from "../rollout/budget.ts";
 import { exitCodeOf } from "../rollout/exit-code.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { checkModel } from "../rollout/preflight.ts";
@@ -21,7 +22,14 @@ import { runOnEnd } from "./on-end.ts";
 import { oneOf, wholeNumber } from "./options.ts";
 import { resourcesServerOf } from "./resources.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
-import { settingsFrom, withModelFlags, withResourcesFlags, withWorkerFlags, type SettingsFlags } from "./settings-flags.ts";
+import {
+  settingsFrom,
+  withBudgetFlags,
+  withModelFlags,
+  withResourcesFlags,
+  withWorkerFlags,
+  type SettingsFlags,
+} from "./settings-flags.ts";
 import { onHangup, stopSignals } from "./signals.ts";
 import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
 import { openTerminal } from "./terminal.ts";
@@ -66,7 +74,7 @@ export function runCommand(setExitCode: (code: number) => void): Command {
     oneOf(COLLECT),
     "outputs",
   );
-  return withModelFlags(withWorkerFlags(withResourcesFlags(command))).action(async (tasks: string, flags: RunFlags) => {
+  return withModelFlags(withWorkerFlags(withResourcesFlags(withBudgetFlags(command)))).action(async (tasks: string, flags: RunFlags) => {
     setExitCode(await run(tasks, flags));
   });
 }
@@ -115,6 +123,8 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     terminal.line(`results: ${flags.out}`);
     if ((summary.unverified ?? 0) > 0)
       terminal.line(`not verified: ${summary.unverified}; \`rollcall verify --out ${flags.out} --resources-server URL\` does it again`);
+    if (summary.not_started > 0)
+      terminal.line(`not started (budget): ${summary.not_started}; the same command with a larger budget runs them`);
     if (summary.interrupted) terminal.line("interrupted: what ended is saved, the same command goes on");
     if (flags.onEnd !== undefined) {
       const problem = await runOnEnd(flags.onEnd, summaryPath);
@@ -143,6 +153,7 @@ async function batchRequest(
     retry: flags.retryFailed === true ? "failed" : flags.retry,
     probe: flags.probe ?? null,
     breaker: flags.breaker ?? settings.breaker.mode,
+    budget: budgetOf(settings),
     comparable: comparableSettings(settings, {
       repeats: flags.repeats,
       skillsSha256: (await skillsIn(settings.skills_dir)).sha256,
@@ -151,6 +162,10 @@ async function batchRequest(
     otherSettings: otherSettings(settings),
     versions: versions(settings),
   };
+}
+
+function budgetOf({ budget: { max_model_calls, max_tokens, max_hours } }: Settings): BatchBudget {
+  return { max_model_calls: max_model_calls ?? null, max_tokens: max_tokens ?? null, max_hours: max_hours ?? null };
 }
 
 async function detached(out: string, terminal: ReturnType<typeof openTerminal>): Promise<number> {

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { PROTOCOLS, type Protocol } from "../resources/server.ts";
-import { oneOf, secondsValue, wholeNumber } from "./options.ts";
+import { hoursValue, oneOf, secondsValue, wholeNumber } from "./options.ts";
 
 /** Flags that several commands share; each is a setting of the same meaning. */
 export interface SettingsFlags {
@@ -18,6 +18,9 @@ export interface SettingsFlags {
   agentServer?: string;
   resourcesServer?: string;
   resourcesProtocol?: Protocol;
+  maxTokens?: number;
+  maxModelCalls?: number;
+  maxHours?: number;
 }
 
 export function withConfigFlag(command: Command): Command {
@@ -45,6 +48,17 @@ export function withResourcesFlags(command: Command): Command {
     .option("--resources-protocol <which>", "session (default): under ids, as environment servers do; row: as agents do", oneOf(PROTOCOLS));
 }
 
+export function withBudgetFlags(command: Command): Command {
+  return command
+    .option(
+      "--max-tokens <n>",
+      "start nothing more once the run's attempts used so many tokens; what runs ends, exit code 5",
+      wholeNumber(1),
+    )
+    .option("--max-model-calls <n>", "the same for model calls", wholeNumber(1))
+    .option("--max-hours <h>", "the same for the time that the run's commands took together", hoursValue);
+}
+
 /** Settings from the file, the environment and the flags. Throws RollcallError. */
 export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
   return loadSettings({
@@ -56,6 +70,7 @@ export function settingsFrom(flags: SettingsFlags): Promise<Settings> {
       codex: { timeout_seconds: flags.timeoutSeconds, mcp_tool_timeout_seconds: flags.mcpToolTimeoutSeconds },
       sandbox: { provider: flags.sandbox },
       resources: { url: flags.resourcesServer, protocol: flags.resourcesProtocol },
+      budget: { max_tokens: flags.maxTokens, max_model_calls: flags.maxModelCalls, max_hours: flags.maxHours },
       agent_server: { address: flags.agentServer },
     },
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { answerTo } from "../queue/answers.ts";
 import { breakerState, type BreakerState } from "../queue/breaker.ts";
+import type { BudgetState } from "../queue/budget.ts";
 import type { FoundActivation } from "../queue/find-activation.ts";
 import { refusingModels, type RefusingModel } from "../queue/model-limiter.ts";
 import { readProgress } from "../queue/progress.ts";
@@ -12,7 +13,7 @@ import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
 import { printable } from "../rollout/printable.ts";
-import { duration } from "../rollout/summary-table.ts";
+import { amount, duration } from "../rollout/summary-table.ts";
 import type { Reply } from "./control-actions.ts";
 import type { Target } from "./control-target.ts";
 import type { Desk } from "./desk.ts";
@@ -86,7 +87,7 @@ export function runLines(runId: string, { status, workers, breaker, refusing_mod
     lines.push(`paused by its breaker since ${cause.opened_at}: ${cause.activations.length} failed alike (${cause.cause_code}); ${next}`);
   }
   if (status.limit !== null) lines.push(`limit: ${status.limit} at once`);
-  if (status.not_after !== null) lines.push(`nothing of it starts after ${status.not_after}`);
+  lines.push(...budgetLines(status.budget));
   for (const { server, since, for_ms, waiting: sessions } of refusing_models)
     lines.push(`model server ${server}: refusing since ${since} (${duration(for_ms)}), none served meanwhile; ${sessions} sessions wait`);
   const since = workers_absent_ms === null || workers_absent_ms < 1_000 ? "" : `, for ${duration(workers_absent_ms)} at least`;
@@ -106,12 +107,21 @@ function why(reasons: readonly string[]): string {
 }
 
 /** The gate holds all of a run back for the same reason. */
-function parkedBecause({ paused, limit, not_after }: RunStatus, { open }: BreakerState, parked: number): string[] {
+function parkedBecause({ paused, limit, budget }: RunStatus, { open }: BreakerState, parked: number): string[] {
   if (parked === 0) return [];
   if (paused) return ["the run is paused"];
-  if (not_after !== null && Date.parse(not_after) < Date.now()) return ["it is after not_after"];
+  if (budget.spent !== null) return ["its budget is spent"];
   if (open !== null) return ["by its breaker"];
   return limit === null ? ["about to go on"] : ["as many run as may"];
+}
+
+function budgetLines({ max_tokens, max_model_calls, not_after, used, spent }: BudgetState): string[] {
+  const parts = [
+    ...(max_tokens === null ? [] : [`${amount(used.tokens)} of ${amount(max_tokens)} tokens used`]),
+    ...(max_model_calls === null ? [] : [`${amount(used.model_calls)} of ${amount(max_model_calls)} model calls`]),
+    ...(not_after === null ? [] : [`nothing starts after ${not_after}`]),
+  ];
+  return parts.length === 0 ? [] : [`budget${spent === null ? "" : ` (spent: ${spent})`}: ${parts.join(", ")}`];
 }
 
 function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[] {

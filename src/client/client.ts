@@ -3,7 +3,9 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { CancelReply, EnqueueReply, RetryReply, StateReply } from "../api/messages.ts";
+import type { BudgetReply } from "../api/budget-reply.ts";
 import type { BreakerReply } from "../api/routes/breaker.ts";
+import type { BudgetBody } from "../api/routes/budget.ts";
 import type { AckedResults, AckResults, ClaimedResults, ClaimResults, UnreadResults } from "../api/routes/results.ts";
 import type { RunListReply } from "../api/routes/run-list.ts";
 import type { ResultLine, RunCancelled, RunPause, RunRetried } from "../api/routes/runs.ts";
@@ -66,6 +68,8 @@ export interface Client {
   cancelRun(runId: string, options?: WithReason): Promise<RunCancelled>;
   breaker(runId: string, options?: Abortable): Promise<BreakerReply>;
   setBreaker(runId: string, mode: BreakerMode, options?: Abortable): Promise<BreakerReply>;
+  /** What it may use before it starts nothing more. */
+  setBudget(runId: string, budget: BudgetBody, options?: Abortable): Promise<BudgetReply>;
   workers(options?: Abortable & { run_id?: string }): Promise<WorkersReply>;
   /** Its bytes; the caller reads them, or destroys the stream. `range`: both ends included. */
   artifact(id: string, attempt: number, path: string, options?: Abortable & { range?: { start: number; end: number } }): Promise<Readable>;
@@ -129,6 +133,7 @@ export function createClient(options: ClientOptions): Client {
     cancelRun: (run_id, { signal, reason } = {}) => ask("cancelRun", { params: { run_id }, query: { reason }, ...given(signal) }),
     breaker: (run_id, { signal } = {}) => ask("breaker", { params: { run_id }, ...given(signal) }),
     setBreaker: (run_id, mode, { signal } = {}) => ask("setBreaker", { params: { run_id }, json: { mode }, ...given(signal) }),
+    setBudget: (run_id, budget, { signal } = {}) => ask("setBudget", { params: { run_id }, json: budget, ...given(signal) }),
     workers: ({ signal, run_id } = {}) => ask("workers", { query: { run_id }, ...given(signal) }),
     async artifact(activation_id, attempt, path, { signal, range } = {}) {
       const headers = range === undefined ? {} : { range: `bytes=${range.start}-${range.end}` };

@@ -21,6 +21,7 @@ export const OPERATIONS = {
   cancelRun: ["DELETE", "/v1/runs/{run_id}"],
   breaker: ["GET", "/v1/runs/{run_id}/breaker"],
   setBreaker: ["PUT", "/v1/runs/{run_id}/breaker"],
+  setBudget: ["PUT", "/v1/runs/{run_id}/budget"],
   workers: ["GET", "/v1/workers"],
   artifact: ["GET", "/v1/artifacts/{activation_id}/{attempt}/{path}"],
   putFile: ["PUT", "/v1/files/{sha256}"],

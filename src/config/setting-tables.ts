@@ -60,6 +60,19 @@ export const breakerSettings = z.strictObject({
   max_seconds: setting(seconds.default(900), { description: "Longest time between two tries, in seconds." }),
 });
 
+export const budgetSettings = z.strictObject({
+  max_tokens: setting(z.int().min(1).optional(), {
+    description:
+      "A run starts nothing more once its attempts have used so many tokens, in and out; what runs ends (docs/operations.md). A flag of `run` sets it too, like the next two.",
+    defaultText: "no limit",
+  }),
+  max_model_calls: setting(z.int().min(1).optional(), { description: "The same for answered model calls.", defaultText: "no limit" }),
+  max_hours: setting(z.number().positive().max(87_600).optional(), {
+    description: "The same for the time of all starts of the run together, in hours.",
+    defaultText: "no limit",
+  }),
+});
+
 export const codexSettings = z.strictObject({
   timeout_seconds: setting(seconds.max(604_800).default(600), {
     description: "Wall clock of one attempt, in seconds. Upstream's default; office tasks usually need 3600.",

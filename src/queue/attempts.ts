@@ -2,6 +2,7 @@
 import type { Redis } from "ioredis";
 import type { UnsavedAttempt } from "../activation/lost-attempt.ts";
 import type { WorkerInfo } from "../contract/result.ts";
+import type { Used } from "../activation/ports.ts";
 import { RollcallError } from "../errors.ts";
 import { keys, lockKey } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
@@ -37,9 +38,12 @@ end
 return {attempt, tonumber(redis.call('HGET', KEYS[1], 'charged') or 0), redis.call('HGETALL', KEYS[1])}
 `);
 
+// What it used is counted in the run's gate at the same time, so once.
 const CLOSE = script(`
 if redis.call('HGET', KEYS[1], 'open') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'open', 'claim')
+  if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'used_model_calls', ARGV[4]) end
+  if ARGV[5] ~= '0' then redis.call('HINCRBY', KEYS[2], 'used_tokens', ARGV[5]) end
   redis.call('HINCRBY', KEYS[1], 'charged', ARGV[2])
   local begun = '${BEGUN}' .. ARGV[1]
   if ARGV[3] == '1' then
@@ -105,9 +109,15 @@ export interface AttemptEnd {
   saved: boolean;
 }
 
-/** Notes how an attempt left; nothing happens when it was taken over meanwhile. Answers all charged so far. */
-export async function closeAttempt(redis: Redis, activationId: string, attempt: number, { charge, saved }: AttemptEnd): Promise<number> {
-  return (await runScript(redis, CLOSE, [keys.ledger(activationId)], [attempt, charge ? 1 : 0, saved ? 1 : 0])) as number;
+/** Notes how an attempt left and what it used; nothing happens when it was taken over meanwhile. Answers all charged so far. */
+export async function closeAttempt(
+  redis: Redis,
+  { activationId, runId, attempt }: { activationId: string; runId: string; attempt: number },
+  { charge, saved }: AttemptEnd,
+  { model_calls, tokens }: Used,
+): Promise<number> {
+  const names = [keys.ledger(activationId), keys.gate(runId)];
+  return (await runScript(redis, CLOSE, names, [attempt, charge ? 1 : 0, saved ? 1 : 0, model_calls, tokens])) as number;
 }
 
 /** For a job that nobody has: attempts charged, when its last one was lost and was one too many; else null. */

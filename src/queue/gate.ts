@@ -4,7 +4,7 @@ import type { Queues } from "./queues.ts";
 import { wakeParked } from "./parked.ts";
 import { LUA_NOW, runScript, script } from "./script.ts";
 
-// Beside what people set, the run's breaker (breaker.ts) closes a gate: until `breaker_until` nothing enters, then one
+// Beside what people set and the run's budget (budget.ts), the run's breaker (breaker.ts) closes a gate: until `breaker_until` nothing enters, then one
 // job at a time, the trial.
 
 /** What may be set of one run; null removes a limit. */
@@ -12,22 +12,29 @@ export interface RunGate {
   paused?: boolean;
   /** Most activations of the run that run at once. */
   limit?: number | null;
-  /** Nothing starts after this instant (ms since 1970). */
-  not_after?: number | null;
 }
 
-const ENTER = script(`${LUA_NOW}
+/** Held back by people, by the clock, or because what attempts may use is used. */
+const LUA_HELD = `
+local function isHeld(gate)
+  local facts = redis.call('HMGET', gate, 'paused', 'not_after', 'max_model_calls', 'used_model_calls', 'max_tokens', 'used_tokens')
+  local function isUsedUp(most, used) return most and tonumber(used or '0') >= tonumber(most) end
+  return facts[1] == '1' or (facts[2] and now > tonumber(facts[2])) or isUsedUp(facts[3], facts[4]) or isUsedUp(facts[5], facts[6])
+end
+`;
+
+const ENTER = script(`${LUA_NOW}${LUA_HELD}
 local gate, running, parked, job = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
-local facts = redis.call('HMGET', gate, 'paused', 'limit', 'not_after', 'breaker_until', 'breaker_trial')
-local open = facts[1] ~= '1' and (not facts[3] or now <= tonumber(facts[3]))
-local broken, trial = facts[4], facts[5]
+local facts = redis.call('HMGET', gate, 'limit', 'breaker_until', 'breaker_trial')
+local open = not isHeld(gate)
+local limit, broken, trial = facts[1], facts[2], facts[3]
 if open and broken then
   open = now >= tonumber(broken) and (not trial or trial == job or not redis.call('ZSCORE', running, trial))
 end
-if open and facts[2] then
+if open and limit then
   local others = redis.call('ZCARD', running) - (redis.call('ZSCORE', running, job) and 1 or 0)
-  open = others < tonumber(facts[2])
+  open = others < tonumber(limit)
 end
 if open then
   if broken then redis.call('HSET', gate, 'breaker_trial', job) end
@@ -41,18 +48,19 @@ redis.call('SADD', KEYS[4], ARGV[3])
 return 0
 `);
 
-const FREE_SLOTS = script(`${LUA_NOW}
+const FREE_SLOTS = script(`${LUA_NOW}${LUA_HELD}
 if redis.call('EXISTS', KEYS[3]) == 0 then redis.call('SREM', KEYS[4], ARGV[1]) return 0 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-local facts = redis.call('HMGET', KEYS[1], 'paused', 'limit', 'not_after', 'breaker_until', 'breaker_trial')
-if facts[1] == '1' or (facts[3] and now > tonumber(facts[3])) then return 0 end
+if isHeld(KEYS[1]) then return 0 end
+local facts = redis.call('HMGET', KEYS[1], 'limit', 'breaker_until', 'breaker_trial')
+local limit, broken, trial = facts[1], facts[2], facts[3]
 local parked = redis.call('ZCARD', KEYS[3])
-if facts[4] then
-  if now < tonumber(facts[4]) or (facts[5] and redis.call('ZSCORE', KEYS[2], facts[5])) then return 0 end
+if broken then
+  if now < tonumber(broken) or (trial and redis.call('ZSCORE', KEYS[2], trial)) then return 0 end
   parked = math.min(parked, 1)
 end
-if not facts[2] then return parked end
-return math.max(0, math.min(parked, tonumber(facts[2]) - redis.call('ZCARD', KEYS[2])))
+if not limit then return parked end
+return math.max(0, math.min(parked, tonumber(limit) - redis.call('ZCARD', KEYS[2])))
 `);
 
 /** Takes a slot of the run, leased for `lease_ms`; false: the gate is closed and the job is now listed as parked. */

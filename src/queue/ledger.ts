@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import type { AttemptLedger } from "../activation/ports.ts";
+import type { AttemptLedger, Used } from "../activation/ports.ts";
 import type { UnsavedAttempt } from "../activation/lost-attempt.ts";
 import { closeAttempt, takeAttempt, type AttemptEnd } from "./attempts.ts";
 import { tellCommitted } from "./committed.ts";
@@ -25,6 +25,7 @@ export function claimLedger(
   const claimId = randomUUID(); // BullMQ's token may come again with the next claim
   let taken: number | null = null;
   let earlier: UnsavedAttempt[] = [];
+  let used: Used = { model_calls: 0, tokens: 0 };
   return {
     async takeAttempt(by) {
       const { unsaved, ...answer } = await takeAttempt(queues.redis, { activationId, jobId, token, claimId }, floor, by ?? null);
@@ -42,6 +43,9 @@ export function claimLedger(
     tell: (sign) => tellBreaker(queues, names, sign),
     answered: () => void tellBreaker(queues, names, { kind: "answered" }).catch(() => undefined), // the end tells it too
     progress: progressPublisher(queues, activationId),
-    close: (end) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, activationId, taken, end)),
+    used(all) {
+      used = all;
+    },
+    close: (end) => (taken === null ? Promise.resolve(0) : closeAttempt(queues.redis, { activationId, runId, attempt: taken }, end, used)),
   };
 }

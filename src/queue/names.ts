@@ -33,7 +33,7 @@ export function lockKey(jobId: string): string {
 export const keys = {
   /** BullMQ's hash of one job. */
   job: (queue: string, jobId: string): string => `${PREFIX}:${queue}:${jobId}`,
-  /** Hash: paused, limit, not_after, budget (reserved), breaker_*, streak*. */
+  /** Hash: paused, limit, not_after, max_* and used_* (budget.ts), breaker_*, streak*. */
   gate: (runId: string): string => `${PREFIX}:gate:${runId}`,
   /** Sorted set of running jobs by the end of their lease (Redis time, ms). */
   running: (runId: string): string => `${PREFIX}:running:${runId}`,

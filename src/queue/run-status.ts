@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Status } from "../contract/result.ts";
 import { redisNow } from "../redis/clock.ts";
+import { readBudget, type BudgetState } from "./budget.ts";
 import { keys } from "./names.ts";
 import { readPause, type PauseMark } from "./pause.ts";
 import type { Queues } from "./queues.ts";
@@ -27,8 +28,7 @@ export interface RunStatus {
   /** Who paused it and why; null when it is not paused. */
   pause: PauseMark | null;
   limit: number | null;
-  /** ISO 8601: nothing of it starts afterwards. */
-  not_after: string | null;
+  budget: BudgetState;
 }
 
 const COUNT_RUNNING = script(`${LUA_NOW} return redis.call('ZCOUNT', KEYS[1], now, '+inf')`);
@@ -36,7 +36,8 @@ const COUNT_RUNNING = script(`${LUA_NOW} return redis.call('ZCOUNT', KEYS[1], no
 /** Counts of one run's activations, each in one place: together they are all that are known when it is looked at. */
 export async function runStatus(queues: Queues, runId: string): Promise<RunStatus> {
   const { redis } = queues;
-  const [paused, limit, notAfter] = await redis.hmget(keys.gate(runId), "paused", "limit", "not_after");
+  const [paused, limit] = await redis.hmget(keys.gate(runId), "paused", "limit");
+  const budget = await readBudget(queues, runId); // first: once it is spent, nothing more begins
   const { places, next_attempt_in_ms } = await placesOf(queues, runId, await redisNow(redis));
   const ended = await endedOf(queues, runId, places);
   const counts: Record<Place, number> = { waiting: 0, running: 0, parked: 0, model_server: 0, able_worker: 0, next_attempt: 0 };
@@ -53,7 +54,7 @@ export async function runStatus(queues: Queues, runId: string): Promise<RunStatu
     paused: paused === "1",
     pause: await readPause(queues, runId),
     limit: limit == null ? null : Number(limit),
-    not_after: notAfter == null ? null : new Date(Number(notAfter)).toISOString(),
+    budget,
   };
 }
 

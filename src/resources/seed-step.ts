@@ -4,6 +4,7 @@ import { captureKey } from "../contract/identity.ts";
 import type { Failure } from "../contract/failure.ts";
 import type { Attempt } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
+import { readBudget } from "../queue/budget.ts";
 import { retryPauseMs } from "../queue/disposal.ts";
 import { failureOf } from "../queue/end-without-run.ts";
 import { readPause } from "../queue/pause.ts";
@@ -15,7 +16,7 @@ import { readRow } from "./rows.ts";
 import { draftOf, episodeOf, rolloutSecrets, sealSession, sessionIdOf, type Move, type SessionSecrets, type Step } from "./step.ts";
 import { seedAnswerSchema, seedBody } from "./wire.ts";
 
-const PAUSED_LOOK_MS = 10_000;
+const HELD_LOOK_MS = 10_000;
 /** Against a wake-up that was lost. */
 const PLACE_LOOK_MS = 15_000;
 
@@ -27,7 +28,8 @@ export async function seedStep(step: Step): Promise<Move> {
   const early = record.not_before - Date.now();
   if (early > 0) return { kind: "wait", ms: early };
   if (record.session_open) return seed(step);
-  if ((await readPause(queues, record.run_id)) !== null) return { kind: "wait", ms: PAUSED_LOOK_MS };
+  const isHeld = (await readPause(queues, record.run_id)) !== null || (await readBudget(queues, record.run_id)).spent !== null;
+  if (isHeld) return { kind: "wait", ms: HELD_LOOK_MS };
   const free = await takePlace(queues, record.server.url, record.activation_id, jobId, limits.max_sessions);
   if (!free) return { kind: "wait", ms: PLACE_LOOK_MS };
   // Noted before the seed is sent: should its answer be lost, the session is still closed.

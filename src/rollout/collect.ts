@@ -3,6 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
+import { readSpending } from "./budget.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
 import { openRowFile } from "./row-file.ts";
@@ -49,13 +50,15 @@ export async function collectResults(
     // Without rows.jsonl (an earlier version) only what is there can be known.
     const ids = [...new Set([...(rows?.ids ?? []), ...files.recorded.keys()])];
     const total = ids.length;
-    const asked = { runId: out.manifest.run_id, expected: total, ids };
+    const budget = await readSpending(out.file("budget"));
+    const asked = { runId: out.manifest.run_id, expected: total, ids, budgetStopped: budget !== null && budget.stopped_by !== null };
     await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
     const summary = summarise(files.recorded.values(), {
       runId: out.manifest.run_id,
       total,
       wallMs: Date.now() - startedAt,
       interrupted: false,
+      budget,
     });
     await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     return { summary, results, kept };

@@ -16,10 +16,10 @@ export const EXIT = {
  * How a batch ended, for scripts. completed and incomplete are gradable and count as success; a batch without tasks is
  * an error unless it was allowed. Pure.
  */
-export function exitCodeOf(summary: Summary, options: { allowEmpty: boolean; budgetStopped?: boolean }): number {
+export function exitCodeOf(summary: Summary, options: { allowEmpty: boolean }): number {
   const { by_status: by, total } = summary;
   if (summary.interrupted) return EXIT.interrupted;
-  if (options.budgetStopped === true) return EXIT.budget;
+  if (summary.budget !== null && summary.budget.stopped_by !== null) return EXIT.budget;
   if (total === 0) return options.allowEmpty ? EXIT.ok : EXIT.usage;
   const gradable = by.completed + by.incomplete;
   if (gradable === total) return EXIT.ok;

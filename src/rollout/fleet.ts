@@ -4,6 +4,8 @@ import type { SessionActivation } from "../contract/activation.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { LocalCopy } from "../references/reference.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
+import type { Used } from "../activation/ports.ts";
+import type { BudgetState, RunBudget } from "../queue/budget.ts";
 import type { BreakerState } from "../queue/breaker.ts";
 import type { RefusingModel } from "../queue/model-limiter.ts";
 import type { PauseMark } from "../queue/pause.ts";
@@ -30,11 +32,16 @@ export interface Fleet {
   readResult(activationId: string): Promise<ActivationResult | null>;
   /** How many of the run's activations are being worked on. */
   running(runId: string): Promise<number>;
+  /** Of a run of which nothing more starts: how much still comes to its end. */
+  ending(runId: string): Promise<number>;
   /** Of a run that has a resources server: how many rollouts it has to do with, by phase. */
   phases?(runId: string): Promise<Record<Phase, number>>;
   /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
   setBreaker(runId: string, mode: BreakerMode): Promise<void>;
   breaker(runId: string): Promise<BreakerState>;
+  /** From now on nothing more of the run starts than this lets; `usedAtLeast`: what it is known to have used. */
+  setBudget(runId: string, budget: RunBudget, usedAtLeast: Used): Promise<void>;
+  budget(runId: string): Promise<BudgetState>;
   /** How long no worker has lived, in ms; null = one lives. */
   workersAbsentMs(): Promise<number | null>;
   /** Model servers that refuse sessions, and have served none since. */

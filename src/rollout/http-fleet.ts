@@ -5,6 +5,7 @@ import { isUnknown, unlessUnknown } from "../client/api-error.ts";
 import type { Client } from "../client/client.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { RollcallError } from "../errors.ts";
+import type { BudgetState } from "../queue/budget.ts";
 import { collectFiles, type Collect } from "./collect-files.ts";
 import type { EnqueueAnswer, Fleet } from "./fleet.ts";
 import { aborted } from "./waiting.ts";
@@ -13,6 +14,13 @@ import { aborted } from "./waiting.ts";
 const PAUSE_MS = 500;
 /** One answer serves all that is asked within this. */
 const FRESH_MS = 400;
+const NO_BUDGET: BudgetState = {
+  max_model_calls: null,
+  max_tokens: null,
+  not_after: null,
+  used: { model_calls: 0, tokens: 0 },
+  spent: null,
+};
 const MOST_ENDS = 1_000_000;
 
 /**
@@ -73,6 +81,12 @@ export function httpFleet(parts: {
       return result;
     },
     running: async () => (await run())?.running ?? 0,
+    ending: async () => (await run())?.running ?? 0,
+    async setBudget(id, { max_model_calls, max_tokens, starts_for_ms }, used) {
+      const limits = Object.entries({ max_model_calls, max_tokens, starts_for_ms }).filter(([, limit]) => limit !== null);
+      await client.setBudget(id, { ...Object.fromEntries(limits), used });
+    },
+    budget: async () => (await run())?.budget ?? NO_BUDGET,
     async setBreaker(id, mode) {
       await client.setBreaker(id, mode);
     },

@@ -14,6 +14,7 @@ export const OUTPUT_FILES = {
   failures: "failures.jsonl",
   summary: "summary.json",
   coverage: "coverage.json",
+  budget: "budget.json",
   rows: "rows.jsonl",
   log: "rollcall.log",
   artifacts: "artifacts",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RefusingModel } from "../queue/model-limiter.ts";
+import type { BudgetState } from "../queue/budget.ts";
 import type { PauseMark } from "../queue/pause.ts";
 import type { Phase } from "../resources/record.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
@@ -26,6 +27,8 @@ export interface ProgressState {
   pause: PauseMark | null;
   /** A model server that has served nobody since it began to refuse sessions; of several the first. */
   refusing: RefusingModel | null;
+  /** What it has used, and may use; null: not known yet. */
+  budget: BudgetState | null;
 }
 
 /** Results a minute, and the ms until the last one; null before there is anything to judge by. Pure. */
@@ -39,7 +42,9 @@ function pace(state: ProgressState, now: number): { perMinute: number | null; et
 /** e.g. "12/220 done, 1 failed, 4 running, 3.1/min, about 1 h 07 min left". Pure. */
 export function progressLine(state: ProgressState, now: number): string {
   const { perMinute, etaMs } = pace(state, now);
-  const { breaker, pause, refusing } = state;
+  const { breaker, pause, refusing, budget } = state;
+  if (budget !== null && budget.spent !== null)
+    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, budget spent`;
   if (pause !== null)
     return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${printable(pause.by)}`;
   if (breaker !== null) {
@@ -117,7 +122,7 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running, phases, breaker, pause, refusing } = state;
+      const { total, ended, failed, running, phases, breaker, pause, refusing, budget } = state;
       const { seeding, verifying } = phases ?? {};
       data({
         event: "progress",
@@ -132,6 +137,7 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
         breaker,
         pause,
         refusing,
+        budget,
       });
     },
   };

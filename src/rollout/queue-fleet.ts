@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { breakerState, setBreaker } from "../queue/breaker.ts";
+import { readBudget, setBudget } from "../queue/budget.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { enqueueActivations } from "../queue/enqueue.ts";
@@ -64,6 +65,9 @@ export function queueFleet(parts: {
     listEnded: () => store.listEnded(),
     readResult: (activationId) => store.readCommit(activationId),
     running: (runId) => countRunning(queues, runId),
+    ending: (runId) => countRunning(queues, runId),
+    setBudget: (runId, budget, used) => setBudget(queues, runId, budget, used),
+    budget: (runId) => readBudget(queues, runId),
     setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
     breaker: (runId) => breakerState(queues, runId),
     workersAbsentMs: () => workersAbsentMs(queues),

@@ -2,6 +2,7 @@
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Queues } from "../queue/queues.ts";
+import { runStatus } from "../queue/run-status.ts";
 import { readRolloutResult } from "../resources/documents.ts";
 import { enqueueRollouts } from "../resources/enqueue-rollouts.ts";
 import { countPhases } from "../resources/record.ts";
@@ -44,6 +45,12 @@ export function resourcesFleet(
         batch = [];
       }
       yield* await look(batch);
+    },
+    async ending(runId) {
+      const { seeding, activation, verifying, closing } = await countPhases(queues, runId);
+      const { parked, delayed } = await runStatus(queues, runId);
+      // Whatever is not put off runs, or has ended and its rollout has not noticed yet.
+      return seeding + Math.max(0, activation - parked - delayed) + verifying + closing;
     },
     phases: (runId) => countPhases(queues, runId),
     async stopWorkers(options) {

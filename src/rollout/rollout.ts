@@ -2,9 +2,11 @@
 import { newRunId } from "../contract/identity.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerOpening } from "../queue/breaker.ts";
+import type { BudgetLimit } from "../queue/budget.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
+import { openBudget, type BatchBudget, type BudgetWatch } from "./budget.ts";
 import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
@@ -35,6 +37,8 @@ export interface BatchRequest {
   probe: number | null;
   /** What the run does when different tasks fail alike. */
   breaker: BreakerMode;
+  /** What it may use, with all earlier starts. */
+  budget: BatchBudget;
   /** Settings under which results compare; another start in the same directory must have the same. */
   comparable: Manifest["settings"];
   /** The others, for the record. */
@@ -76,18 +80,21 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     ports.onAccepted();
 
     const total = check.rows * request.tasks.repeats;
+    const budget = await openBudget(out.file("budget"), { runId, limits: request.budget });
     const files = await openResultsFiles({ results: out.file("results"), failures: out.file("failures") });
     for (const remark of files.remarks) ports.reporter.say(remark);
-    let ended: BatchEnd = { interrupted: true, openings: [] }; // unless it comes to its end
+    let ended: BatchEnd = { interrupted: true, budgetSpent: null, openings: [] }; // unless it comes to its end
     try {
-      if (total === 0) ended = { interrupted: false, openings: [] };
-      else ended = await runMissing({ request, ports, out, source, check, files, total, startedAt });
+      if (total === 0) ended = { interrupted: false, budgetSpent: null, openings: [] };
+      else ended = await runMissing({ request, ports, out, source, check, files, budget, total, startedAt });
     } finally {
       await files.close();
       const counted = onlyAsked(files, check);
-      const asked = { runId, expected: total, ids: [...check.ids, ...check.refusedIds] };
+      const { budgetSpent, ...more } = ended;
+      const spending = await budget.end(budgetSpent);
+      const asked = { runId, expected: total, ids: [...check.ids, ...check.refusedIds], budgetStopped: budgetSpent !== null };
       await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
-      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...ended });
+      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...more, budget: spending });
       await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     }
     return { summary, summaryPath: out.file("summary") };
@@ -103,6 +110,7 @@ interface Batch {
   source: TaskSource;
   check: TaskCheck;
   files: ResultsFiles;
+  budget: BudgetWatch;
   total: number;
   startedAt: number;
 }
@@ -110,12 +118,14 @@ interface Batch {
 interface BatchEnd {
   /** It was stopped with tasks left. */
   interrupted: boolean;
+  /** What kept it from starting those that are left. */
+  budgetSpent: BudgetLimit | null;
   openings: BreakerOpening[];
 }
 
 /** Plans, queues, works and takes in. */
 async function runMissing(batch: Batch): Promise<BatchEnd> {
-  const { request, ports, out, source, check } = batch;
+  const { request, ports, out, source, check, budget } = batch;
   const rows = await keepRowFile(out.file("rows"), source); // an earlier start may have had another --limit
   const fleet = await ports.openFleet(out, source.runId).catch(async (error: unknown) => {
     await rows.close();
@@ -126,7 +136,8 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     const plan = await planWork(check.ids, files, fleet, request.retry);
     const sentence = describePlan(plan);
     if (sentence !== null) ports.reporter.say(sentence);
-    if (plan.work.size > 0) await ports.preflight(check);
+    const { spent } = await budget.begin(fleet);
+    if (plan.work.size > 0 && spent === null) await ports.preflight(check);
     if (plan.work.size > 0) await fleet.setBreaker(source.runId, request.breaker);
     const tally = makeTally({
       fleet,
@@ -136,6 +147,7 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
       reporter: ports.reporter,
       total: batch.total,
       startedAt: batch.startedAt,
+      budget,
       breaker: await fleet.breaker(source.runId),
     });
     const enqueuer = makeEnqueuer(source, plan, fleet, {
@@ -156,8 +168,10 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
       },
     });
     try {
-      const interrupted = await work(batch, fleet, tally, enqueuer, plan.work.size);
-      return { interrupted, openings: (await fleet.breaker(source.runId)).openings };
+      const probes = spent === null ? (request.probe ?? (plan.work.size > 20 ? 1 : 0)) : 0; // nothing would begin
+      const end = await work(batch, fleet, tally, enqueuer, { planned: plan.work.size, probes });
+      await budget.look(fleet); // since the last look
+      return { ...end, openings: (await fleet.breaker(source.runId)).openings };
     } finally {
       await enqueuer.close();
       await tally.close();
@@ -168,13 +182,17 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
   }
 }
 
-/** True when it was stopped with tasks left. */
-async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer, planned: number): Promise<boolean> {
+async function work(
+  batch: Batch,
+  fleet: Fleet,
+  tally: Tally,
+  enqueuer: Enqueuer,
+  { planned, probes }: { planned: number; probes: number },
+): Promise<Omit<BatchEnd, "openings">> {
   const { stop } = batch.ports;
-  const wanted = batch.request.probe ?? (planned > 20 ? 1 : 0);
   const working = (async () => {
-    const probing = wanted > 0 && planned > wanted;
-    const probeIds = probing ? await enqueuer.next(wanted, stop.signal) : [];
+    const probing = probes > 0 && planned > probes;
+    const probeIds = probing ? await enqueuer.next(probes, stop.signal) : [];
     if (!probing) await enqueuer.next(Number.POSITIVE_INFINITY, stop.signal);
     if (planned > 0 && !stop.signal.aborted) await fleet.startWorkers();
     if (probing) {
@@ -184,12 +202,13 @@ async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer
     await tally.allTaken;
   })();
   try {
-    const brokenOff = tally.brokenOff.then(() => "broken_off" as const);
-    const how = await Promise.race([working, tally.broken, aborted(stop.signal), brokenOff]);
-    if (how === "broken_off") {
+    const held = tally.held.then((why) => ({ why }));
+    const how = await Promise.race([working, tally.broken, aborted(stop.signal), held]);
+    if (how !== undefined) {
       await fleet.stopWorkers({ now: false });
       await tally.sweep();
-      return tally.left() > 0;
+      if (tally.left() === 0) return { interrupted: false, budgetSpent: null };
+      return how.why === "breaker" ? { interrupted: true, budgetSpent: null } : { interrupted: false, budgetSpent: how.why };
     }
   } catch (error) {
     await fleet.stopWorkers({ now: false });
@@ -197,11 +216,11 @@ async function work(batch: Batch, fleet: Fleet, tally: Tally, enqueuer: Enqueuer
   } finally {
     working.catch(() => undefined); // reported by the race, or overtaken by the stop
   }
-  if (!stop.signal.aborted) return false;
+  if (!stop.signal.aborted) return { interrupted: false, budgetSpent: null };
   batch.ports.reporter.say("stopping: nothing new is taken, what runs is handed back; once more stops at once");
   await Promise.race([fleet.stopWorkers({ now: false }), aborted(stop.now).then(() => fleet.stopWorkers({ now: true }))]);
   await tally.sweep();
-  return tally.left() > 0;
+  return { interrupted: tally.left() > 0, budgetSpent: null };
 }
 
 function requireRunnable(request: BatchRequest, check: TaskCheck): void {

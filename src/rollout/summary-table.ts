@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Table from "cli-table3";
 import type { BreakerOpening } from "../queue/breaker.ts";
+import { budgetText } from "./budget.ts";
 import type { Summary } from "./summary.ts";
 
 /** The summary for people. Pure. */
@@ -8,7 +9,10 @@ export function summaryTable(summary: Summary): string {
   const table = new Table({ style: { head: [], border: [] }, wordWrap: true });
   const row = (name: string, value: string): void => void table.push([name, value]);
   row("run", summary.run_id);
-  row("tasks", `${summary.total}${summary.missing > 0 ? `, ${summary.missing} without a result` : ""}`);
+  const { not_started: held, missing, budget } = summary;
+  row("tasks", `${summary.total}${held > 0 ? `, ${held} not started (budget)` : ""}${missing > 0 ? `, ${missing} without a result` : ""}`);
+  const spent = budget === null ? null : budgetText(budget);
+  if (spent !== null) row("budget", spent);
   row("status", counts(summary.by_status) || "none");
   if (Object.keys(summary.by_incomplete_cause).length > 0) row("incomplete because", counts(summary.by_incomplete_cause));
   if (Object.keys(summary.by_failure_kind).length > 0) row("failure kind", counts(summary.by_failure_kind));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mean } from "simple-statistics";
 import type { BreakerOpening } from "../queue/breaker.ts";
+import type { Spending } from "./budget.ts";
 import type { ResultFacts } from "./facts.ts";
 
 export interface Summary {
   schema: "rollcall.summary/1";
   run_id: string;
-  /** Rollouts that the command line asks for; missing = total without a result. */
+  /** Rollouts that the command line asks for. */
   total: number;
+  /** Of those, without a result: because the budget was spent, and for another reason. */
+  not_started: number;
   missing: number;
   by_status: Record<ResultFacts["status"], number>;
   by_failure_kind: Record<string, number>;
@@ -38,6 +41,8 @@ export interface Summary {
   /** This command from its start to its end. */
   wall_ms: number;
   interrupted: boolean;
+  /** What the run has used, and what it may use. null: of an earlier version. */
+  budget: Spending | null;
   /** When the run paused itself because different tasks failed alike, the newest last; earlier starts included. */
   breaker_openings: BreakerOpening[];
   /** Of a run with a resources server: results that could be scored and have no reward. */
@@ -50,10 +55,14 @@ export interface SummaryInput {
   wallMs: number;
   interrupted: boolean;
   openings?: BreakerOpening[];
+  budget?: Spending | null;
 }
 
 /** Counts the results of a batch; one per activation. Pure. */
-export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs, interrupted, openings = [] }: SummaryInput): Summary {
+export function summarise(
+  results: Iterable<ResultFacts>,
+  { runId, total, wallMs, interrupted, openings = [], budget = null }: SummaryInput,
+): Summary {
   const byStatus: Summary["by_status"] = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0 };
   const counts = { kind: new Counter(), cause: new Counter(), incomplete: new Counter(), tools: new Counter() };
   const usage: Summary["usage"] = {
@@ -101,11 +110,14 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     if (facts.timing !== null && facts.attempts > 0) runMs.push(facts.timing.run_ms);
   }
   runMs.sort((a, b) => a - b);
+  const left = Math.max(0, total - ended);
+  const isBudgetStopped = budget !== null && budget.stopped_by !== null;
   return {
     schema: "rollcall.summary/1",
     run_id: runId,
     total,
-    missing: Math.max(0, total - ended),
+    not_started: isBudgetStopped ? left : 0,
+    missing: isBudgetStopped ? 0 : left,
     by_status: byStatus,
     by_failure_kind: counts.kind.sorted(),
     by_cause_code: counts.cause.sorted(),
@@ -120,6 +132,7 @@ export function summarise(results: Iterable<ResultFacts>, { runId, total, wallMs
     run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
     wall_ms: Math.round(wallMs),
     interrupted,
+    budget,
     breaker_openings: openings,
     ...(unverified === null ? {} : { unverified }),
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ActivationResult } from "../contract/result.ts";
 import type { BreakerState } from "../queue/breaker.ts";
+import type { BudgetLimit } from "../queue/budget.ts";
+import type { BudgetWatch } from "./budget.ts";
 import { breakerChanges, breakerProgress } from "./breaker.ts";
 import { pausedBy } from "./paused.ts";
 import type { Fleet } from "./fleet.ts";
@@ -15,8 +17,8 @@ export interface Tally {
   readonly allTaken: Promise<void>;
   /** Rejects when following the run, or writing a result, fails for good. */
   readonly broken: Promise<never>;
-  /** Resolves when the run's breaker is open for good and nothing runs any more. */
-  readonly brokenOff: Promise<void>;
+  /** Resolves with the reason when nothing more is started, and what was on its way has ended: the run's breaker is open for good, or its budget spent. */
+  readonly held: Promise<"breaker" | BudgetLimit>;
   left(): number;
   /** Aborted as soon as the activation's result of this start is taken. */
   taken(activationId: string): AbortSignal;
@@ -44,13 +46,14 @@ export function makeTally(options: {
   startedAt: number;
   /** The run's breaker when this start began. */
   breaker: BreakerState;
+  budget: BudgetWatch;
 }): Tally {
   const { fleet, files, runId, pending, reporter } = options;
   const following = new AbortController();
   const watched = new Map<string, AbortController>();
   const allTaken = deferred<void>();
   const broken = deferred<never>();
-  const brokenOff = deferred<void>();
+  const held = deferred<"breaker" | BudgetLimit>();
   const changesOf = breakerChanges(options.breaker);
   const before = [...files.recorded.values()].filter(({ activation_id }) => !pending.has(activation_id));
   const state: ProgressState = {
@@ -63,8 +66,10 @@ export function makeTally(options: {
     breaker: null,
     pause: null,
     refusing: null,
+    budget: null,
   };
   let toldOfAbsence = false;
+  let toldOfBudget = false;
 
   if (pending.size === 0) allTaken.resolve();
 
@@ -99,10 +104,15 @@ export function makeTally(options: {
   })().catch((error: unknown) => broken.reject(error));
 
   async function look(): Promise<void> {
-    const breaker = await fleet.breaker(runId); // first: once it is open, nothing more begins
+    // First: once it is open, or spent, nothing more begins.
+    const breaker = await fleet.breaker(runId);
+    const budget = await options.budget.look(fleet);
     state.running = await fleet.running(runId);
     if (fleet.phases !== undefined) state.phases = await fleet.phases(runId);
     state.breaker = breakerProgress(breaker);
+    state.budget = budget;
+    if (budget.spent !== null && !toldOfBudget) reporter.say(spentSentence(budget.spent, state.running));
+    toldOfBudget = budget.spent !== null;
     const pause = await fleet.pause(runId);
     if (pause !== null && state.pause === null) reporter.say(`the run is paused${pausedBy(pause)}; \`rollcall resume\` lets it go on`);
     if (pause === null && state.pause !== null) reporter.say("the run goes on: it was resumed");
@@ -114,7 +124,8 @@ export function makeTally(options: {
     toldOfAbsence = absentMs !== null && absentMs >= ABSENCE_TOLD_MS;
     for (const change of changesOf(breaker)) reporter.breaker(change);
     reporter.progress(state);
-    if (breaker.open?.retry_in_ms === null && state.running === 0) brokenOff.resolve();
+    const why = budget.spent ?? (breaker.open?.retry_in_ms === null ? "breaker" : null);
+    if (why !== null && (await fleet.ending(runId)) === 0) held.resolve(why);
   }
   const ticker = setInterval(() => {
     look().catch(() => undefined); // Redis is away for the moment; the next tick asks again
@@ -123,7 +134,7 @@ export function makeTally(options: {
   return {
     allTaken: allTaken.promise,
     broken: broken.promise,
-    brokenOff: brokenOff.promise,
+    held: held.promise,
     left: () => pending.size,
     taken(activationId) {
       const watch = watched.get(activationId) ?? new AbortController();
@@ -142,6 +153,11 @@ export function makeTally(options: {
       await follow;
     },
   };
+}
+
+function spentSentence(spent: BudgetLimit, running: number): string {
+  const flag = spent === "not_after" ? "max-hours" : spent.replaceAll("_", "-");
+  return `the budget is spent (--${flag}): nothing more is started, ${running} still run to their end`;
 }
 
 function gradable(status: string): boolean {

@@ -37,7 +37,7 @@ export function fleetMetrics(
   );
   const runs = gauge(
     "runs_held",
-    "Runs that hold work back, by why: pause (somebody did), breaker (it did itself), limit (its own limit, or not_after).",
+    "Runs that hold work back, by why: pause (somebody did), breaker (it did itself), limit (its own limit, or its budget).",
     ["by"],
   );
   const workers = gauge("workers", "Live workers: taking, or held_back for want of room.", ["state"]);

@@ -14,7 +14,7 @@ const FACTS: RunFacts = {
     paused: false,
     pause: null,
     limit: null,
-    not_after: null,
+    budget: { max_model_calls: null, max_tokens: null, not_after: null, used: { model_calls: 0, tokens: 0 }, spent: null },
   },
   workers: [],
   breaker: { open: null, openings: [] },
@@ -51,7 +51,7 @@ it("status says what the parked and the delayed wait for, in numbers that add up
       "7 delayed (4 for the model server, 1 for a worker that can run it, 2 until the next attempt, the first in 40.0 s)",
   );
   expect(first({ limit: 1 })).toContain("5 parked (as many run as may)");
-  expect(first({ not_after: "2020-01-01T00:00:00.000Z" })).toContain("5 parked (it is after not_after)");
+  expect(first({ budget: { ...FACTS.status.budget, spent: "max_tokens" } })).toContain("5 parked (its budget is spent)");
   expect(first({ delayed: 1, delayed_for: { model_server: 0, able_worker: 0, next_attempt: 1 } })).toContain(
     "1 delayed (1 until the next attempt, in 40.0 s)",
   );

@@ -74,7 +74,15 @@ it("takes a run from its activations to their results, and everything else that 
   const { activations } = await client.enqueue([activation("act-1"), activation("act-2"), activation("act-3")]);
   expect(activations.map(({ outcome }) => outcome)).toEqual(["added", "added", "added"]);
   expect(await client.pauseRun("run-1", { reason: "look" })).toEqual({ run_id: "run-1", paused: true, changed: true });
-  expect(await client.run("run-1")).toMatchObject({ total: 3, waiting: 3, paused: { reason: "look" }, not_after: null });
+  expect(await client.run("run-1")).toMatchObject({
+    total: 3,
+    waiting: 3,
+    paused: { reason: "look" },
+    budget: { max_tokens: null, spent: null },
+  });
+  expect(await client.setBudget("run-1", { max_tokens: 5, used: { model_calls: 0, tokens: 5 } })).toMatchObject({ spent: "max_tokens" });
+  expect((await client.run("run-1")).budget).toMatchObject({ max_tokens: 5, used: { tokens: 5 }, spent: "max_tokens" });
+  expect(await client.setBudget("run-1", {})).toMatchObject({ max_tokens: null, spent: null });
   expect(await client.cancelActivation("act-3", { reason: "no" })).toMatchObject({ state: "waiting", outcome: "done" });
   expect(await client.result("act-1")).toBeNull();
   await client.resumeRun("run-1");

@@ -6,6 +6,7 @@ import { startResourcesServer } from "../../examples/stand-ins/resources-server.
 import type { Claim, RunEnd, StopReason } from "../../src/activation/ports.ts";
 import { cancelRun } from "../../src/queue/cancel.ts";
 import { keys, lockKey } from "../../src/queue/names.ts";
+import { setBudget } from "../../src/queue/budget.ts";
 import { pauseRun, resumeRun } from "../../src/queue/pause.ts";
 import { countPhases, readRollout } from "../../src/resources/record.ts";
 import { deferred } from "../../src/rollout/waiting.ts";
@@ -220,6 +221,21 @@ describe("rollouts together", () => {
     expect(chain.asked()).toEqual([]);
     await resumeRun(chain.queues, "run-1");
     await chain.queues.steps.promoteJobs(); // it would look again by itself in ten seconds
+    await chain.over("act-1");
+    expect(chain.asked()).toEqual([SEED, VERIFY, CLOSE]);
+  });
+
+  it("are not seeded when their run's budget is spent", async () => {
+    const chain = await startChain();
+    await chain.worker(completesBetween(chain, []));
+    const unlimited = { max_model_calls: null, max_tokens: null, starts_for_ms: null };
+    await setBudget(chain.queues, "run-1", { ...unlimited, max_tokens: 1 }, { model_calls: 0, tokens: 1 });
+    chain.steps();
+    await chain.add(activationOf("act-1"));
+    await vi.waitFor(async () => expect(await chain.queues.steps.getDelayedCount()).toBe(1), { timeout: 30_000 });
+    expect(chain.asked()).toEqual([]);
+    await setBudget(chain.queues, "run-1", unlimited, { model_calls: 0, tokens: 0 });
+    await chain.queues.steps.promoteJobs();
     await chain.over("act-1");
     expect(chain.asked()).toEqual([SEED, VERIFY, CLOSE]);
   });

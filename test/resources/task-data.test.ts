@@ -67,6 +67,7 @@ it("the progress of a run with a resources server tells how many rollouts are se
     breaker: null,
     pause: null,
     refusing: null,
+    budget: null,
   };
   expect(progressLine(state, 1_000)).toBe("0/100 done, 0 failed, 4 running, 3 seeding, 2 verifying");
 });

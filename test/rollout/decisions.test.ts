@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { resultSchema, type ActivationResult } from "../../src/contract/result.ts";
 import { runsAgain } from "../../src/rollout/again.ts";
+import type { Spending } from "../../src/rollout/budget.ts";
 import { exitCodeOf } from "../../src/rollout/exit-code.ts";
 import { factsOf, type ResultFacts } from "../../src/rollout/facts.ts";
 import { began } from "../../src/rollout/probe.ts";
@@ -59,9 +60,18 @@ describe("runsAgain [E1]", () => {
   });
 });
 
+function spending(stopped_by: Spending["stopped_by"]): Spending {
+  return { max_model_calls: null, max_tokens: 100_000, max_hours: null, used: { model_calls: 3, tokens: 112_345, hours: 0.1 }, stopped_by };
+}
+
 describe("exitCodeOf [E18]", () => {
   it.each<
-    [string, Partial<ActivationResult>[], { total?: number; interrupted?: boolean; allowEmpty?: boolean; budgetStopped?: boolean }, number]
+    [
+      string,
+      Partial<ActivationResult>[],
+      { total?: number; interrupted?: boolean; allowEmpty?: boolean; stoppedBy?: Spending["stopped_by"] },
+      number,
+    ]
   >([
     ["all completed", [COMPLETED, COMPLETED], {}, 0],
     ["completed and incomplete", [COMPLETED, WALL_CLOCK], {}, 0],
@@ -77,7 +87,8 @@ describe("exitCodeOf [E18]", () => {
     ["all refused", [REFUSED, REFUSED], {}, 4],
     ["all refused, or cancelled before a start", [REFUSED, CANCELLED], {}, 4],
     ["cancelled while running", [{ ...CANCELLED, attempts: [attemptOf(0)] }], {}, 3],
-    ["stopped by budget", [COMPLETED], { total: 2, budgetStopped: true }, 5],
+    ["stopped by budget", [COMPLETED], { total: 2, stoppedBy: "max_tokens" }, 5],
+    ["within its budget", [COMPLETED, COMPLETED], { stoppedBy: null }, 0],
     ["interrupted", [COMPLETED], { total: 2, interrupted: true }, 75],
   ])("tells %s from the others", (_what, results, options, code) => {
     const all = results.map((result, index) => facts(result, `act-${index}`));
@@ -86,8 +97,9 @@ describe("exitCodeOf [E18]", () => {
       total: options.total ?? all.length,
       wallMs: 1,
       interrupted: options.interrupted ?? false,
+      ...(options.stoppedBy === undefined ? {} : { budget: spending(options.stoppedBy) }),
     });
-    expect(exitCodeOf(summary, { allowEmpty: options.allowEmpty ?? false, budgetStopped: options.budgetStopped ?? false })).toBe(code);
+    expect(exitCodeOf(summary, { allowEmpty: options.allowEmpty ?? false })).toBe(code);
   });
 });
 
@@ -196,6 +208,7 @@ describe("progress", () => {
     breaker: null,
     pause: null,
     refusing: null,
+    budget: null,
   };
 
   it("tells the rate of this start and the time left at that rate", () => {

@@ -77,6 +77,7 @@ async function start(
     retry: "infra",
     probe: null,
     breaker: "auto",
+    budget: { max_model_calls: null, max_tokens: null, max_hours: null },
     comparable: {},
     otherSettings: {},
     versions: {},

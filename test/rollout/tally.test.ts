@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
+import { openBudget } from "../../src/rollout/budget.ts";
 import { openResultsFiles } from "../../src/rollout/results-files.ts";
 import { makeTally } from "../../src/rollout/tally.ts";
 import { directFleet } from "../support/batch-fleet.ts";
@@ -23,6 +24,10 @@ it("says of a result that is just being taken in that there is one: else its act
     total: 1,
     startedAt: Date.now(),
     breaker: { openings: [], open: null },
+    budget: await openBudget(join(root, "budget.json"), {
+      runId: "run-1",
+      limits: { max_model_calls: null, max_tokens: null, max_hours: null },
+    }),
   });
   // The follower of the run and whoever queues the task, which has just ended.
   expect(await Promise.all([tally.takeFromStore("act-a"), tally.takeFromStore("act-a")])).toEqual([true, true]);
@@ -47,6 +52,10 @@ it("says once that tasks wait and no worker lives, after a minute, and again whe
     total: 2,
     startedAt: Date.now(),
     breaker: { openings: [], open: null },
+    budget: await openBudget(join(root, "budget.json"), {
+      runId: "run-1",
+      limits: { max_model_calls: null, max_tokens: null, max_hours: null },
+    }),
   });
   await vi.waitFor(() => expect(looks).toBeGreaterThan(absences.length), { timeout: 30_000 });
   expect(said).toEqual([

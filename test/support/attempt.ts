@@ -120,6 +120,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
         ledger: {
           takeAttempt: () => meanwhile().then(() => ({ attempt, charged })),
           unsavedBefore: () => unsaved,
+          used: () => undefined,
           isOvertaken,
           committed: () => undefined,
           cancelMark: () => Promise.resolve(cancelMark()),

@@ -5,6 +5,7 @@ import type { ArtifactStore } from "../../src/artifacts/types.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import type { BreakerState } from "../../src/queue/breaker.ts";
+import type { BudgetState } from "../../src/queue/budget.ts";
 import type { Fleet } from "../../src/rollout/fleet.ts";
 import { resultOf } from "./result-documents.ts";
 
@@ -66,6 +67,10 @@ export function directFleet(
     listEnded: () => store.listEnded(),
     readResult: (activationId: string) => store.readCommit(activationId),
     running: () => Promise.resolve(0),
+    ending: () => Promise.resolve(0),
+    setBudget: () => Promise.resolve(),
+    budget: (): Promise<BudgetState> =>
+      Promise.resolve({ max_model_calls: null, max_tokens: null, not_after: null, used: { model_calls: 0, tokens: 0 }, spent: null }),
     setBreaker: () => Promise.resolve(),
     breaker: () => Promise.resolve({ openings: [], open: null } as BreakerState),
     workersAbsentMs: () => Promise.resolve(null),
