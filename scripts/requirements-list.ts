@@ -113,7 +113,7 @@ export const CASES: readonly Requirement[] = [
   { id: "E11", claimed: true, text: "the same against an in-sandbox runner" },
   { id: "E12", claimed: true, text: "ids as paths" },
   { id: "E16", claimed: true, text: "a 429 storm" },
-  { id: "E17", claimed: false, text: "budget" },
+  { id: "E17", claimed: true, text: "budget" },
   { id: "E18", claimed: true, text: "exit 0 though all failed" },
   { id: "E19", claimed: true, text: "driver killed" },
   { id: "E21", claimed: true, text: "permanent failure retried for ever" },

@@ -42,6 +42,8 @@ export interface Metrics {
   expected: number;
   expected_from: "summary.json" | "results.jsonl";
   outcomes: Record<RolloutRow["status"] | "missing", number>;
+  /** The limit of the budget because of which the missing were not started. */
+  stopped_by: string | null;
   /** Rollouts of which a session was started at least once. */
   started: number;
   submissions: Submissions | null;
@@ -85,6 +87,7 @@ export function measure(
     created_at: run.manifest.created_at,
     tasks_path: run.manifest.tasks.path,
     models: [...new Set(rows.flatMap(({ model }) => model ?? []))].sort().slice(0, 20),
+    stopped_by: run.stopped_by,
     partial: run.running || run.interrupted || outcomes.missing > 0,
     expected,
     expected_from: run.total === null || run.total < rows.length ? "results.jsonl" : "summary.json",

@@ -17,11 +17,17 @@ export interface RecordedRun {
   /** Rollouts that the last start asked for; null = summary.json does not say. */
   total: number | null;
   interrupted: boolean;
+  /** The last start was ended by this limit of its budget. */
+  stopped_by: string | null;
   /** A process works on it right now: what is there is not all. */
   running: boolean;
 }
 
-const summarySchema = z.object({ total: z.int().min(0), interrupted: z.boolean() });
+const summarySchema = z.object({
+  total: z.int().min(0),
+  interrupted: z.boolean(),
+  budget: z.object({ stopped_by: z.string().nullable() }).nullable().catch(null),
+});
 
 /**
  * Opens an output directory for reading. Throws RollcallError "out_unknown" (no such directory), "out_empty" (it holds no run),
@@ -43,7 +49,14 @@ export async function openRun(path: string, { partial }: { partial: boolean }): 
       `process ${holder.pid} on ${holder.host} still works on ${root}: wait for it, or say --partial for what is there so far`,
     );
   const summary = running ? null : await readSummary(join(root, OUTPUT_FILES.summary));
-  return { path: root, manifest, total: summary?.total ?? null, interrupted: summary?.interrupted ?? !running, running };
+  return {
+    path: root,
+    manifest,
+    total: summary?.total ?? null,
+    interrupted: summary?.interrupted ?? !running,
+    stopped_by: summary?.budget?.stopped_by ?? null,
+    running,
+  };
 }
 
 async function readSummary(path: string): Promise<z.infer<typeof summarySchema> | null> {

@@ -46,8 +46,15 @@ export function countsText(counts: Readonly<Record<string, number>>): string {
 }
 
 /** That a report is not of a whole run, and why; null when it is. */
-export function partialSentence({ partial, outcomes, expected }: Pick<Metrics, "partial" | "outcomes" | "expected">): string | null {
+export function partialSentence({
+  partial,
+  outcomes,
+  expected,
+  stopped_by,
+}: Pick<Metrics, "partial" | "outcomes" | "expected" | "stopped_by">): string | null {
   if (!partial) return null;
+  if (stopped_by !== null && outcomes.missing > 0)
+    return `The run's budget is spent (${stopped_by}): ${share(outcomes.missing, expected)} rollouts were not started.`;
   if (outcomes.missing === 0) return "The run has not come to its end: these numbers may change.";
   return `The run has not come to its end: ${share(outcomes.missing, expected)} rollouts have no result yet.`;
 }

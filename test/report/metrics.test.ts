@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvidence } from "../../src/artifacts/open-evidence.ts";
 import { processIdentity } from "../../src/host/process.ts";
+import { partialSentence } from "../../src/report/words.ts";
 import { gatherRun } from "../../src/report/gather.ts";
 import { errorClass } from "../../src/report/model-traffic.ts";
 import { recordings, VERSIONS } from "../codex/recordings.ts";
@@ -181,6 +182,13 @@ describe("errors of the model server", () => {
       expect(classes).toEqual(expected);
     }
   });
+});
+
+it("a run that its budget ended says so, and how many rollouts were not started [E17]", async () => {
+  await writeRun(out, [madeResult({ id: "a", finish: 1 })], { total: 4, budget: { stopped_by: "max_tokens" } });
+  const { metrics } = await gather();
+  expect(partialSentence(metrics)).toBe("The run's budget is spent (max_tokens): 3 of 4 (75.0 %) rollouts were not started.");
+  expect(partialSentence({ ...metrics, stopped_by: null })).toContain("have no result yet");
 });
 
 describe("a directory that cannot be reported on", () => {

@@ -143,7 +143,12 @@ export function referenceRun(): Made[] {
 export async function writeRun(
   path: string,
   results: readonly ActivationResult[],
-  { total = results.length, runId = "run-1", settings = {} }: { total?: number; runId?: string; settings?: Record<string, string> } = {},
+  {
+    total = results.length,
+    runId = "run-1",
+    settings = {},
+    budget = { stopped_by: null },
+  }: { total?: number; runId?: string; settings?: Record<string, string>; budget?: { stopped_by: string | null } } = {},
 ): Promise<void> {
   await mkdir(path, { recursive: true });
   const manifest = {
@@ -155,7 +160,7 @@ export async function writeRun(
     versions: {},
   };
   await writeFile(join(path, "manifest.json"), JSON.stringify(manifest));
-  await writeFile(join(path, "summary.json"), JSON.stringify({ total, interrupted: false }));
+  await writeFile(join(path, "summary.json"), JSON.stringify({ total, interrupted: false, budget }));
   await writeFile(join(path, "results.jsonl"), results.map((result) => `${JSON.stringify(result)}\n`).join(""));
   const failed = results.flatMap(({ attempts }) => attempts.filter(({ failure }) => failure !== null));
   await writeFile(join(path, "failures.jsonl"), failed.map((attempt) => `${JSON.stringify(attempt)}\n`).join(""));

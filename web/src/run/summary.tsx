@@ -42,9 +42,9 @@ export function Summary({ run }: { run: RunReply }) {
           {wholeText(waiting)}
           <span class="dim">{waitsFor(run)}</span>
         </Fact>
-        {run.not_after !== null && (
+        {run.budget.not_after !== null && (
           <Fact name="Starts nothing after">
-            <Moment at={run.not_after} />
+            <Moment at={run.budget.not_after} />
           </Fact>
         )}
       </dl>
@@ -84,7 +84,7 @@ function waitsFor({ parked, delayed, delayed_for }: RunReply): string {
 }
 
 /** Why it does not go on by itself. */
-export function HeldBack({ run: { paused, breaker } }: { run: RunReply }) {
+export function HeldBack({ run: { paused, breaker, budget } }: { run: RunReply }) {
   return (
     <>
       {breaker !== null && (
@@ -97,6 +97,12 @@ export function HeldBack({ run: { paused, breaker } }: { run: RunReply }) {
         <p class="notice" role="status">
           Paused by {paused.by} at <Moment at={paused.at} />
           {paused.reason === "" ? "." : `: ${paused.reason}`} What runs goes on; nothing more starts.
+        </p>
+      )}
+      {budget.spent !== null && (
+        <p class="notice" role="status">
+          Its budget is spent ({budget.spent}; {wholeText(budget.used.tokens)} tokens, {wholeText(budget.used.model_calls)} model calls
+          used). What runs goes on; nothing more starts.
         </p>
       )}
     </>
