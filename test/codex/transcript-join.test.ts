@@ -97,10 +97,15 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
     const late = await joined({ ...recording, stdout: untold.join("\n") });
     const [{ tool_call_id }] = whole.toolCalls as [ToolCallRecord];
     expect(late.facts.toolCalls).toEqual([{ ...whole.toolCalls[0], started_at: null }]);
-    expect(late.facts.items).toMatchObject([{ type: "function_call", call_id: tool_call_id }, { call_id: tool_call_id, output: "" }]);
+    expect(late.facts.items).toMatchObject([
+      { type: "function_call", call_id: tool_call_id },
+      { call_id: tool_call_id, output: "" },
+    ]);
     expect([late.facts.toolStartsMissing, late.outcomesUnknown]).toEqual([[tool_call_id], [tool_call_id]]);
     expect(late.runningCommands).toEqual([expect.stringContaining("sleep")]);
-    expect((await joined({ ...recording, stdout: `${untold.join("\n")}\n{"type":"turn.completed","usage":{}}\n` })).facts.toolCalls).toEqual([]);
+    expect(
+      (await joined({ ...recording, stdout: `${untold.join("\n")}\n{"type":"turn.completed","usage":{}}\n` })).facts.toolCalls,
+    ).toEqual([]);
   });
 
   it("supply the response id of every model call, if the version writes them and no call was cut off", async () => {
