@@ -47,7 +47,7 @@ export interface ConcludedSession {
 export function concludeSession(secrets: SecretSet, seen: SeenSession): ConcludedSession {
   const text = (value: string): string => redactValue(secrets, value);
   const outputs = new Map(seen.facts.items.flatMap((item) => (item.type === "function_call_output" ? [[item.id, item.output]] : [])));
-  const joined = joinTranscript(seen.facts, seen.transcript);
+  const joined = joinTranscript(seen.facts, seen.transcript, seen.invocation_id);
   const { facts, gaps } = withExcerpts(redactFacts(secrets, joined.facts), seen.invocation_id, (itemId) => text(outputs.get(itemId) ?? ""));
   const exit = seen.exit.started ? seen.exit : { started: false as const, detail: redactTail(secrets, seen.exit.detail) };
   const stopped = redactValue(secrets, seen.stopped);

@@ -11,7 +11,10 @@ export interface ToolCallTimes {
 }
 
 /** One tool call as it is observed. Times are those of receipt, so a clock set back meanwhile must not make them negative. */
-export function toolCallRecord(use: ToolUse, { invocationId, id, startedAt, completedAt }: ToolCallTimes): ToolCallRecord {
+export function toolCallRecord(
+  use: Pick<ToolUse, "toolName" | "serverName" | "failed" | "errorType">,
+  { invocationId, id, startedAt, completedAt }: ToolCallTimes,
+): ToolCallRecord {
   const ended = completedAt === null || startedAt === null ? completedAt : Math.max(startedAt, completedAt);
   return {
     kind: "tool_call",
@@ -29,7 +32,7 @@ export function toolCallRecord(use: ToolUse, { invocationId, id, startedAt, comp
 }
 
 /** A timed-out call failed for the model only: its server goes on with it (seen in 0.144.4 and 0.171.0). */
-function statusOf({ failed, errorType }: ToolUse): "completed" | "failed" | "timeout" {
+function statusOf({ failed, errorType }: Pick<ToolUse, "failed" | "errorType">): "completed" | "failed" | "timeout" {
   if (!failed) return "completed";
   return errorType === "timeout" ? "timeout" : "failed";
 }

@@ -5,7 +5,8 @@ import { readCommandOutput } from "./command-output.ts";
 import { commandOutput } from "./items.ts";
 import type { SessionFacts } from "./session.ts";
 import { compareWithTranscript, type Disagreement } from "./transcript-compare.ts";
-import { matchCalls } from "./transcript-match.ts";
+import { toolCallRecord } from "./tool-calls.ts";
+import { matchCalls, toolOf } from "./transcript-match.ts";
 import type { TranscriptCall, TranscriptFacts } from "./transcript.ts";
 import { usageOfTotals } from "./usage.ts";
 
@@ -36,10 +37,10 @@ interface KnownCommand {
 
 /**
  * Joins the events with the transcript; null = there is none. Pure. The transcript gives call ids, the ends of commands that the
- * events lost, the output that 0.144.4's events lost at a command's beginning, and the tokens of a turn that did not end. It never decides: the model can write to
- * that file, so the verdict, MCP calls' ends and what was handed in are those of the events.
+ * events lost, the output that 0.144.4's events lost at a command's beginning, the command that ended Codex before its events told of it, and the tokens
+ * of a turn that did not end. It never decides: the model can write to that file, so the verdict, MCP calls' ends and what was handed in are those of the events.
  */
-export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts | null): JoinedSession {
+export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts | null, invocationId: string): JoinedSession {
   if (transcript === null) return withoutTranscript(events);
   const matched = matchCalls(events, transcript.calls);
   const commands = knownCommands(transcript.calls);
@@ -56,12 +57,13 @@ export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts
   const wellEnded = [...ended.values()].filter(({ status }) => status === "completed").length;
   const toolsCalled =
     wellEnded === 0 ? events.toolsCalled : { ...events.toolsCalled, exec_command: (events.toolsCalled["exec_command"] ?? 0) + wellEnded };
+  const untold = untoldCommands(events, transcript, matched);
   const facts: SessionFacts = {
     ...events,
-    items,
-    toolCalls,
+    items: [...items, ...untold.flatMap(untoldItems)],
+    toolCalls: [...toolCalls, ...untold.map((call) => untoldRecord(call, invocationId))],
     toolsCalled,
-    toolStartsMissing: events.toolStartsMissing.map(idOf),
+    toolStartsMissing: [...events.toolStartsMissing.map(idOf), ...untold.map(({ call_id }) => call_id)],
     modelAnswered: events.modelAnswered ?? transcript.modelAnswered,
     // Events tell usage only at the end of a turn, which a session that is stopped does not reach.
     usage: events.usage ?? (transcript.usage === null ? null : usageOfTotals(transcript.usage)),
@@ -74,7 +76,7 @@ export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts
     joinKeysKnown: named.length > 0 && isWhole && transcript.taskComplete && events.streamErrors === 0,
     compactions: isWhole || transcript.compactions.length > 0 ? transcript.compactions : null,
     runningCommands: runningCommands(facts, transcript.calls),
-    outcomesUnknown: toolCalls.filter((record) => isUnknown(record, transcript)).map(({ tool_call_id }) => tool_call_id),
+    outcomesUnknown: facts.toolCalls.filter((record) => isUnknown(record, transcript)).map(({ tool_call_id }) => tool_call_id),
     disagreements: compareWithTranscript(events, transcript, matched),
     unparseableRecords: transcript.unparseableRecords,
   };
@@ -91,6 +93,37 @@ function withoutTranscript(facts: SessionFacts): JoinedSession {
     disagreements: [],
     unparseableRecords: 0,
   };
+}
+
+/** At most; one reply rarely has more. */
+const MAX_UNTOLD = 100;
+
+/**
+ * Commands without an end of which no event tells: 0.144.4 writes a command's first event some 100 ms after it began, and a command
+ * that kills Codex is quicker. Not of a turn that ended: there the events are whole.
+ */
+function untoldCommands(
+  { turnCompleted, eventsDropped }: SessionFacts,
+  { calls, dropped }: TranscriptFacts,
+  matched: ReadonlyMap<string, TranscriptCall>,
+): TranscriptCall[] {
+  if (turnCompleted || eventsDropped > 0 || dropped > 0) return [];
+  const told = new Set([...matched.values()].map(({ call_id }) => call_id));
+  const isUntold = (call: TranscriptCall): boolean =>
+    toolOf(call) === "exec_command" && call.output === null && call.command === null && !told.has(call.call_id);
+  return calls.filter(isUntold).slice(0, MAX_UNTOLD);
+}
+
+function untoldRecord({ call_id }: TranscriptCall, invocationId: string): ToolCallRecord {
+  const use = { toolName: "exec_command", serverName: null, failed: false, errorType: null };
+  return toolCallRecord(use, { invocationId, id: call_id, startedAt: null, completedAt: null });
+}
+
+function untoldItems({ call_id, name, arguments: args }: TranscriptCall): ResponseItem[] {
+  return [
+    { type: "function_call", id: call_id, call_id, name, arguments: args, status: "incomplete" },
+    { type: "function_call_output", id: `${call_id}_output`, call_id, output: "", status: "incomplete" },
+  ];
 }
 
 function isRunningCommand({ tool_name, server_name, status }: ToolCallRecord): boolean {

@@ -26,6 +26,8 @@ export interface TranscriptFacts {
   repeatedCallIds: string[];
   /** One for each model call; response ids are in the transcripts of 0.171.0, not of 0.144.4. */
   modelCalls: { response_id: string | null; usage: TokenCounts }[];
+  /** The model made a call after that, and the session ended before its output: an answer more, whose tokens 0.144.4 counts after the output. */
+  lastAnswerUncounted: boolean;
   /** Of all model calls together; null = none was told. */
   usage: TokenCounts | null;
   /** When the context was compacted, in Unix seconds. */
@@ -61,6 +63,8 @@ class Transcript {
   readonly #byTotals: TokenCounts[] = [];
   readonly #byRecords: { response_id: string; usage: TokenCounts }[] = [];
   #total: TokenCounts | null = null;
+  /** Calls without an output since tokens were last counted. */
+  readonly #uncounted = new Set<string>();
   readonly #compactions: (number | null)[] = [];
   #modelAnswered = false;
   #taskComplete = false;
@@ -87,6 +91,7 @@ class Transcript {
       calls: [...this.#calls.values()].filter(({ call_id }) => !repeated.has(call_id)),
       repeatedCallIds: [...repeated],
       modelCalls: this.#byRecords.length > 0 ? this.#byRecords : this.#byTotals.map((usage) => ({ response_id: null, usage })),
+      lastAnswerUncounted: this.#uncounted.size > 0,
       usage: this.#total,
       compactions: this.#compactions,
       modelAnswered: this.#modelAnswered,
@@ -104,6 +109,7 @@ class Transcript {
         this.#addCall(record);
         return;
       case "output":
+        this.#uncounted.delete(record.call_id);
         this.#toCall(record.call_id, record.output, (call) => Object.assign(call, { output: record.output, output_at: at }));
         return;
       case "mcp_end":
@@ -124,10 +130,12 @@ class Transcript {
         return;
       case "totals":
         this.#modelAnswered = true;
+        this.#uncounted.clear();
         this.#addTotal(record.total);
         return;
       case "model_call":
         this.#modelAnswered = true;
+        this.#uncounted.clear();
         if (this.#fits(record.response_id)) this.#byRecords.push({ response_id: record.response_id, usage: record.usage });
         return;
       case "answer":
@@ -148,6 +156,7 @@ class Transcript {
 
   #addCall({ kind: _kind, ...made }: Extract<TranscriptRecord, { kind: "call" }>): void {
     if (!this.#fits(made.call_id + made.name + made.arguments)) return;
+    this.#uncounted.add(made.call_id);
     if (this.#calls.has(made.call_id)) this.#repeated.add(made.call_id);
     else this.#calls.set(made.call_id, { ...made, output: null, output_at: null, mcp: null, command: null, patched: false });
   }

@@ -23,13 +23,14 @@ export interface Bar {
   bad?: number;
 }
 
-/** Part of a chart's width for the names beside its bars, and what a character of theirs needs at most. */
-const NAMES = 0.4;
+/** Part of a chart's width for the names beside its bars: on a phone more, or "limit, without finish" was cut. */
+const namesPart = (width: number): number => (width < 400 ? 0.48 : 0.4);
+/** What a character of a name needs at most. */
 const CHARACTER = 7.4;
 
 /** Cut by characters: how wide a text is, only a browser knows. */
 function shortened(name: string, width: number): string {
-  const most = Math.floor((width * NAMES) / CHARACTER);
+  const most = Math.floor((width * namesPart(width)) / CHARACTER);
   const characters = Array.from(new Intl.Segmenter().segment(printable(name)), ({ segment }) => segment);
   return characters.length <= most ? characters.join("") : `${characters.slice(0, most - 1).join("")}…`;
 }
@@ -43,7 +44,7 @@ export function barsOption(bars: readonly Bar[], { width, colors }: { width: num
   return {
     animation: false,
     textStyle: { fontFamily: "inherit" },
-    grid: { left: Math.round(width * NAMES) + 12, right: 52, top: 4, bottom: 4, containLabel: false },
+    grid: { left: Math.round(width * namesPart(width)) + 12, right: 52, top: 4, bottom: 4, containLabel: false },
     xAxis: { type: "value", show: false },
     yAxis: {
       type: "category",

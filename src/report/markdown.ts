@@ -2,7 +2,7 @@
 import { printable } from "../rollout/printable.ts";
 import type { GatheredRun } from "./gather.ts";
 import { keyFigures, reportTables, type ReportTable } from "./report-tables.ts";
-import { ROLLOUT_HEAD, rolloutLines } from "./rollouts-table.ts";
+import { rolloutsTable } from "./rollouts-table.ts";
 import { partialSentence } from "./words.ts";
 
 /** Rollouts that ended badly, and no more: the page has the others. */
@@ -35,13 +35,14 @@ function tableText({ title, note, head, rows }: ReportTable): string {
 }
 
 function badRollouts(rows: GatheredRun["rows"], metrics: GatheredRun["metrics"]): string[] {
-  const bad = rolloutLines(rows, metrics.submissions?.tools ?? []).filter(({ cells }) => cells[3]?.text !== "");
+  const { head, lines } = rolloutsTable(rows, metrics.submissions?.tools ?? []);
+  const bad = lines.filter(({ cells }) => cells[3]?.text !== "");
   if (bad.length === 0) return [];
   const shown = bad.slice(0, MAX_ROLLOUTS);
   const note = bad.length > shown.length ? `The first ${shown.length} of ${bad.length}.` : `All ${bad.length}.`;
   const numeric = shown[0]?.cells.map((cell) => cell.numeric) ?? [];
   const cells = shown.map((line) => line.cells.map(({ text }) => plain(text)));
-  return [`## Rollouts that did not end as they should\n\n${note}\n\n${gridText(ROLLOUT_HEAD, numeric, cells)}`];
+  return [`## Rollouts that did not end as they should\n\n${note}\n\n${gridText(head, numeric, cells)}`];
 }
 
 function gridText(head: readonly string[], numeric: readonly boolean[], rows: readonly string[][]): string {

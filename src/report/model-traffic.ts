@@ -6,7 +6,7 @@ import type { RolloutRow } from "./rollout-row.ts";
 
 /** What a rollout asked of the model server, in all its attempts. */
 export interface ModelTraffic {
-  /** Calls that were answered with tokens counted, so with HTTP 200; null = of an attempt neither record nor transcript is there. */
+  /** Calls that were answered, so with HTTP 200; null = of an attempt neither record nor transcript is there. */
   answered: number | null;
   /** Answers that were errors, by {@link errorClass}, as far as Codex tells: what it repeats in silence is not among them. */
   errors: Record<string, number>;
@@ -29,7 +29,8 @@ export async function readModelTraffic(store: EvidenceSource, row: RolloutRow): 
 
 async function readAnswered(store: EvidenceSource, activationId: string, attempt: number): Promise<number | null> {
   try {
-    return (await readTranscript(store.open(activationId, attempt, "transcript.jsonl"))).modelCalls.length;
+    const { modelCalls, lastAnswerUncounted } = await readTranscript(store.open(activationId, attempt, "transcript.jsonl"));
+    return modelCalls.length + (lastAnswerUncounted ? 1 : 0);
   } catch {
     return null;
   }

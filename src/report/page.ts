@@ -9,7 +9,7 @@ import type { GatheredRun } from "./gather.ts";
 import { PAGE_SCRIPT } from "./page-script.ts";
 import { PAGE_COLORS, PAGE_STYLE } from "./page-style.ts";
 import { type Cell, keyFigures, reportTables, type ReportTable } from "./report-tables.ts";
-import { ROLLOUT_HEAD, type RolloutLine, rolloutLines } from "./rollouts-table.ts";
+import { type RolloutLine, rolloutsTable } from "./rollouts-table.ts";
 import { partialSentence } from "./words.ts";
 
 type Html = ReturnType<typeof html>;
@@ -29,7 +29,7 @@ const WIDTHS = [
 export async function reportPage(gathered: Pick<GatheredRun, "metrics" | "rows">): Promise<string> {
   const { metrics, rows } = gathered;
   const title = `Run ${printable(metrics.run_id)}`;
-  const lines = rolloutLines(rows, metrics.submissions?.tools ?? []);
+  const { head, lines } = rolloutsTable(rows, metrics.submissions?.tools ?? []);
   const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${createHash("sha256").update(PAGE_SCRIPT).digest("base64")}'; base-uri 'none'; form-action 'none'`;
   const partial = partialSentence(metrics);
   const page = html`<!doctype html>
@@ -61,7 +61,7 @@ export async function reportPage(gathered: Pick<GatheredRun, "metrics" | "rows">
             )}
           </dl>
           <div class="charts">${reportCharts(gathered, PAGE_COLORS).map(chartFigure)}</div>
-          ${reportTables(metrics).map((table) => tableSection(table))} ${rolloutsSection(lines)}
+          ${reportTables(metrics).map((table) => tableSection(table))} ${rolloutsSection(lines, head)}
         </main>
         <footer>Made by rollcall report; nothing on this page is fetched from anywhere.</footer>
         ${raw(`<script>${PAGE_SCRIPT}</script>`)}
@@ -105,9 +105,9 @@ function tableSection({ title, note, head, rows }: ReportTable): Html {
   </section>`;
 }
 
-/** Long texts keep some width where a table is wider than the screen. */
-function widthOf(cell: Cell): string {
-  return (typeof cell === "string" ? cell : cell.text).length > 20 ? "long" : "";
+/** Long texts keep some width where a table is wider than the screen, and names are not broken at their hyphens. */
+function widthOf(cell: Cell): "long" | "short" {
+  return (typeof cell === "string" ? cell : cell.text).length > 20 ? "long" : "short";
 }
 
 function cellContent(cell: Cell): Html {
@@ -119,7 +119,7 @@ function cellContent(cell: Cell): Html {
     </details>`;
 }
 
-function rolloutsSection(lines: readonly RolloutLine[]): Html {
+function rolloutsSection(lines: readonly RolloutLine[], head: readonly string[]): Html {
   const shown = lines.slice(0, MAX_ROLLOUTS);
   const statuses = [...new Set(shown.map(({ status }) => status))].sort();
   const left = lines.length - shown.length;
@@ -143,7 +143,7 @@ function rolloutsSection(lines: readonly RolloutLine[]): Html {
       <table id="rollouts">
         <thead>
           <tr>
-            ${ROLLOUT_HEAD.map((text, at) => html`<th scope="col" class="${first[at]?.numeric === true ? "number" : ""}">${text}</th>`)}
+            ${head.map((text, at) => html`<th scope="col" class="${first[at]?.numeric === true ? "number" : ""}">${text}</th>`)}
           </tr>
         </thead>
         <tbody>

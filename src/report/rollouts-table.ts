@@ -9,10 +9,18 @@ export interface RolloutLine {
   status: string;
 }
 
-export const ROLLOUT_HEAD = ["Task", "Rollout", "Status", "Cause", "Reward", "Time", "Model calls", "Tool calls", "Tokens", "Attempts"];
+const HEAD = ["Task", "Status", "Rollout", "Cause", "Reward", "Time", "Model calls", "Tool calls", "Tokens", "Attempts"];
+const REWARD = HEAD.indexOf("Reward");
 
-/** Those that need a look first: by status, then in their order. Pure. */
-export function rolloutLines(rows: readonly MeasuredRow[], tools: readonly string[]): RolloutLine[] {
+/** Those that need a look first: by status, then in their order. Where none has a reward there is no column for it. Pure. */
+export function rolloutsTable(rows: readonly MeasuredRow[], tools: readonly string[]): { head: string[]; lines: RolloutLine[] } {
+  const isScored = rows.some(({ reward }) => reward !== null);
+  const isShown = (_: unknown, at: number): boolean => isScored || at !== REWARD;
+  const lines = linesOf(rows, tools).map((line) => ({ ...line, cells: line.cells.filter(isShown) }));
+  return { head: HEAD.filter(isShown), lines };
+}
+
+function linesOf(rows: readonly MeasuredRow[], tools: readonly string[]): RolloutLine[] {
   return rows
     .map((row) => ({ row, cause: causeOf(row, tools) }))
     .sort((a, b) => urgency(a.row.status, a.cause) - urgency(b.row.status, b.cause))
@@ -39,8 +47,8 @@ function cellsOf(row: MeasuredRow, cause: string | null): RolloutLine["cells"] {
   });
   return [
     text(row.task_id),
-    text(row.activation_id),
     text(row.status),
+    text(row.activation_id),
     text(cause ?? "", row.reason ?? undefined),
     number(row.reward, decimal),
     number(row.run_ms, duration),

@@ -36,7 +36,7 @@ async function session(
   const recording = transcripts(version)[name]!;
   const events = await factsOf(stdout(recording.stdout));
   const end = { code, signal: null, timedOut: false };
-  const joined = joinTranscript(events, transcript === null ? null : await readTranscript(once(transcript(recording.transcript))));
+  const joined = joinTranscript(events, transcript === null ? null : await readTranscript(once(transcript(recording.transcript))), "key");
   const supplied = { joinKeys: joined.joinKeysKnown, compactions: joined.compactions !== null };
   const gaps = [
     ...sessionGaps(joined.facts, verdictOf(events, end), end, "key", supplied),

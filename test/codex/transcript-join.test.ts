@@ -6,7 +6,7 @@ import { readTranscript } from "../../src/codex/transcript.ts";
 import { factsOf, once, told, transcripts, VERSIONS, type TranscriptRecording, type Version } from "./recordings.ts";
 
 async function joined({ stdout, transcript }: TranscriptRecording): Promise<JoinedSession> {
-  return joinTranscript(await factsOf(stdout), await readTranscript(once(transcript)));
+  return joinTranscript(await factsOf(stdout), await readTranscript(once(transcript)), "key");
 }
 const recorded = (version: Version, name: string): TranscriptRecording => transcripts(version)[name]!;
 const changed = (recording: TranscriptRecording, from: string | RegExp, to: string): TranscriptRecording => {
@@ -59,7 +59,7 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
     const stopped = whole.stdout.split("\n").filter((line) => !line.includes('"turn.completed"'));
     const { facts } = await joined({ ...whole, stdout: stopped.join("\n") });
     expect(facts.usage).toEqual(events.usage);
-    const more = joinTranscript({ ...events, usage: null }, { ...(await readTranscript(once(whole.transcript))), usage: null });
+    const more = joinTranscript({ ...events, usage: null }, { ...(await readTranscript(once(whole.transcript))), usage: null }, "key");
     expect(more.facts.usage).toBe(null);
   });
 
@@ -88,6 +88,24 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
     expect(outcomesUnknown[0]).toMatch(/^call_/);
     expect(runningCommands).toEqual([expect.stringContaining("sleep")]);
     expect(disagreements).toEqual([]);
+  });
+
+  it("tell of a command that ended Codex before its first event came, and of no other without one", async () => {
+    const recording = recorded(version, "hang");
+    const { facts: whole } = await joined(recording);
+    const untold = recording.stdout.split("\n").filter((line) => !line.includes("command_execution"));
+    const late = await joined({ ...recording, stdout: untold.join("\n") });
+    const [{ tool_call_id }] = whole.toolCalls as [ToolCallRecord];
+    expect(late.facts.toolCalls).toEqual([{ ...whole.toolCalls[0], started_at: null }]);
+    expect(late.facts.items).toMatchObject([
+      { type: "function_call", call_id: tool_call_id },
+      { call_id: tool_call_id, output: "" },
+    ]);
+    expect([late.facts.toolStartsMissing, late.outcomesUnknown]).toEqual([[tool_call_id], [tool_call_id]]);
+    expect(late.runningCommands).toEqual([expect.stringContaining("sleep")]);
+    expect(
+      (await joined({ ...recording, stdout: `${untold.join("\n")}\n{"type":"turn.completed","usage":{}}\n` })).facts.toolCalls,
+    ).toEqual([]);
   });
 
   it("supply the response id of every model call, if the version writes them and no call was cut off", async () => {
@@ -124,7 +142,7 @@ describe.each(VERSIONS)("events joined with the transcript of Codex %s", (versio
 
   it("are the events alone without one", async () => {
     const events = await factsOf(recorded(version, "hang").stdout);
-    expect(joinTranscript(events, null)).toMatchObject({
+    expect(joinTranscript(events, null, "key")).toMatchObject({
       facts: events,
       modelCalls: [],
       joinKeysKnown: false,

@@ -45,6 +45,12 @@ describe.each(VERSIONS)("the transcript of Codex %s", (version) => {
     expect(facts).toMatchObject({ taskComplete: true, modelAnswered: true, unknownRecords: 0, unparseableRecords: 0, dropped: 0 });
   });
 
+  it("tells of an answer that was not counted yet: that of a call which ran when the session ended", async () => {
+    const [ended, killed] = [await read(recording.transcript), await read(transcripts(version)["hang"]!.transcript)];
+    expect([ended.lastAnswerUncounted, killed.lastAnswerUncounted]).toEqual([false, version === "0.144.4"]);
+    expect(killed.modelCalls).toHaveLength(version === "0.144.4" ? 0 : 1);
+  });
+
   it("counts a compaction, and not the token counts that come again around it", async () => {
     const facts = await read(transcripts(version)["compact"]!.transcript);
     expect(facts.compactions).toHaveLength(2);

@@ -140,7 +140,10 @@ describe("the metrics of a run", () => {
       type: "event_msg",
       payload: { type: "token_count", info: { total_token_usage: { input_tokens: 10 * calls, output_tokens: calls } } },
     }));
-    await writeFile(join(attempt, "transcript.jsonl"), counted.map((record) => `${JSON.stringify(record)}\n`).join(""));
+    // Codex 0.144.4 counts the tokens of an answer when its tool has ended: this one's had not.
+    const running = { type: "response_item", payload: { type: "function_call", call_id: "c", name: "exec_command", arguments: "{}" } };
+    const transcript = [...counted, running].map((record) => `${JSON.stringify(record)}\n`).join("");
+    await writeFile(join(attempt, "transcript.jsonl"), transcript);
     const events = [
       "Reconnecting... 1/5 (unexpected status 401 Unauthorized: no, url: http://m/v1)",
       "Codex ran out of room in the model's context window.",
@@ -150,10 +153,10 @@ describe("the metrics of a run", () => {
       events.map((message) => `${JSON.stringify([1.5, { type: "error", message }])}\n`).join(""),
     );
     const { model_calls } = await metrics();
-    expect(model_calls.answered).toMatchObject({ n: 1, total: 2 });
+    expect(model_calls.answered).toMatchObject({ n: 1, total: 3 });
     expect(model_calls).toMatchObject({
       unknown_rollouts: 1,
-      by_status: { "200": 2, "401": 1, context_length: 1 },
+      by_status: { "200": 3, "401": 1, context_length: 1 },
       context_length_errors: 1,
       errors_unknown_rollouts: 0,
     });

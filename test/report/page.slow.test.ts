@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openEvidence } from "../../src/artifacts/open-evidence.ts";
 import { gatherRun } from "../../src/report/gather.ts";
 import { reportPage } from "../../src/report/page.ts";
 import { openBrowser } from "../support/browser.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { openReportFile, type OpenedReport } from "./open-report.ts";
 import { hostileRun, madeResult, writeRun } from "./results-of.ts";
 
 let browser: Browser;
@@ -17,26 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-interface Opened {
-  page: Page;
-  /** Console errors, page errors and requests other than for the page itself. */
-  wrong: string[];
-}
-
-async function openReport(width: number, colorScheme: "light" | "dark"): Promise<Opened> {
+async function openReport(width: number, colorScheme: "light" | "dark"): Promise<OpenedReport> {
   const out = tempDir();
   await writeRun(out, hostileRun().map(madeResult));
   const path = join(out, "report.html");
   writeFileSync(path, await reportPage(await gatherRun(out, { partial: false, passThreshold: 1, openEvidence })));
-  const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme });
-  const wrong: string[] = [];
-  page.on("console", (message) => wrong.push(`console: ${message.text()}`));
-  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  page.on("request", (request) => {
-    if (request.url() !== pathToFileURL(path).href) wrong.push(`request: ${request.url()}`);
-  });
-  await page.goto(pathToFileURL(path).href);
-  return { page, wrong };
+  return openReportFile(browser, path, { viewport: { width, height: 800 }, colorScheme });
 }
 
 describe("the report in a browser, from a file", () => {

@@ -36,6 +36,15 @@ describe("the report as a page", () => {
     expect(page).not.toContain("has not come to its end");
   });
 
+  it("has a column for rewards where there are some, in Markdown too", async () => {
+    const [scored, unscored] = [await gathered(), await gathered(referenceRun())];
+    for (const write of [reportPage, reportMarkdown]) {
+      const told = [await write(scored), await write(unscored)].map((text) => text.replace(/<[^>]*>|\s/g, ""));
+      expect(told.map((text) => /Cause\|?Reward/.test(text))).toEqual([true, false]);
+      expect(told[1]).toMatch(/Cause\|?Time/);
+    }
+  });
+
   it("says so when it is not of a whole run", async () => {
     const run = await gathered(referenceRun().slice(0, 200), 220);
     const told = "The run has not come to its end: 20 of 220 (9.1 %) rollouts have no result yet.";
