@@ -2,7 +2,7 @@
 import { collect } from "../artifacts/collect.ts";
 import { putTranscript } from "../artifacts/evidence.ts";
 import { handedInPaths } from "../artifacts/submission.ts";
-import type { TranscriptFacts } from "../codex/transcript.ts";
+import { answeredCalls, type TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
@@ -184,7 +184,7 @@ class ReportInProgress {
       artifacts: this.#artifacts,
       timing: this.#timing(),
       worker,
-      used: { model_calls: this.#transcript?.modelCalls.length ?? 0, tokens: observed?.facts.usage?.total_tokens ?? 0 },
+      used: { model_calls: this.#transcript === null ? 0 : answeredCalls(this.#transcript), tokens: observed?.facts.usage?.total_tokens ?? 0 },
     };
   }
 

@@ -54,6 +54,11 @@ export async function readTranscript(chunks: AsyncIterable<Uint8Array>, maxBytes
   return transcript.facts();
 }
 
+/** How often the model has answered. Pure. */
+export function answeredCalls({ modelCalls, lastAnswerUncounted }: Pick<TranscriptFacts, "modelCalls" | "lastAnswerUncounted">): number {
+  return modelCalls.length + (lastAnswerUncounted ? 1 : 0);
+}
+
 class Transcript {
   readonly #maxBytes: number;
   #bytes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { EvidenceSource } from "../artifacts/open-evidence.ts";
 import { readLines } from "../codex/lines.ts";
-import { readTranscript } from "../codex/transcript.ts";
+import { answeredCalls, readTranscript } from "../codex/transcript.ts";
 import type { RolloutRow } from "./rollout-row.ts";
 
 /** What a rollout asked of the model server, in all its attempts. */
@@ -29,8 +29,7 @@ export async function readModelTraffic(store: EvidenceSource, row: RolloutRow): 
 
 async function readAnswered(store: EvidenceSource, activationId: string, attempt: number): Promise<number | null> {
   try {
-    const { modelCalls, lastAnswerUncounted } = await readTranscript(store.open(activationId, attempt, "transcript.jsonl"));
-    return modelCalls.length + (lastAnswerUncounted ? 1 : 0);
+    return answeredCalls(await readTranscript(store.open(activationId, attempt, "transcript.jsonl")));
   } catch {
     return null;
   }
