@@ -184,7 +184,10 @@ class ReportInProgress {
       artifacts: this.#artifacts,
       timing: this.#timing(),
       worker,
-      used: { model_calls: this.#transcript === null ? 0 : answeredCalls(this.#transcript), tokens: observed?.facts.usage?.total_tokens ?? 0 },
+      used: {
+        model_calls: this.#transcript === null ? 0 : answeredCalls(this.#transcript),
+        tokens: observed?.facts.usage?.total_tokens ?? 0,
+      },
     };
   }
 
