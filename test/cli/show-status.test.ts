@@ -9,6 +9,7 @@ const FACTS: RunFacts = {
     parked: 0,
     delayed: 0,
     delayed_for: { model_server: 0, able_worker: 0, next_attempt: 0 },
+    with_server: 0,
     next_attempt_in_ms: null,
     ended: { completed: 2 },
     paused: false,

@@ -145,7 +145,7 @@ it("a page of a queue has at most a hundred jobs, and results queues appear by t
   expect((await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=2")).length).toBe(30);
   expect(await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=100000000000000000000000")).toEqual([]);
   const { queues } = (await (await board("/api/queues")).json()) as { queues: { name: string; readOnlyMode: boolean }[] };
-  expect(queues.slice(0, 2).map(({ name }) => name)).toEqual(["activations", "final"]);
-  expect(queues).toHaveLength(52);
+  expect(queues.slice(0, 3).map(({ name }) => name)).toEqual(["activations", "final", "steps"]);
+  expect(queues).toHaveLength(53);
   expect(queues.every(({ readOnlyMode }) => readOnlyMode)).toBe(true);
 });

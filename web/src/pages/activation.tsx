@@ -5,6 +5,7 @@ import type { CancelReply, RetryReply } from "../../../src/api/messages.ts";
 import type { Story } from "../../../src/api/story.ts";
 import { Artifacts } from "../activation/artifacts.tsx";
 import { AttemptStory, Reason } from "../activation/attempt.tsx";
+import { Score } from "../activation/score.tsx";
 import { Live } from "../activation/live.tsx";
 import { useStory } from "../activation/use-story.ts";
 import { askJson, segment } from "../ask.ts";
@@ -46,6 +47,7 @@ export function ActivationPage({ id }: { id: string }) {
         <>
           {isLost(story) && <p class="notice">It has ended; its result is not in the store any more. What is left of it:</p>}
           {story.ending === null && story.now !== null && !isLost(story) && <Live now={story.now} events={events} />}
+          {story.rollout !== undefined && <Score rollout={story.rollout} now={story.now} />}
           {story.ending !== null && <Ending story={story} />}
           {story.left_out.attempts > 0 && <p class="notice">{wholeText(story.left_out.attempts)} earlier attempts are in the store.</p>}
           {story.attempts.toReversed().map((attempt, index) => (
