@@ -50,7 +50,14 @@ async function seedScores({ queues, store }: ApiRig): Promise<void> {
     const id = `act-${index}`;
     const took = { queued_ms: 10, setup_ms: 10, run_ms: 4_000 + 900 * index, collect_ms: 10 };
     const attempts = [attemptOf(0, { status: "completed" })];
-    const { result } = await store.commit(resultOf(id, { attempts, timing: took, ended_at: new Date().toISOString() }));
+    const usage = {
+      input_tokens: 9,
+      output_tokens: 1,
+      total_tokens: 900 * index,
+      cached_input_tokens: null,
+      reasoning_output_tokens: null,
+    };
+    const { result } = await store.commit(resultOf(id, { attempts, usage, timing: took, ended_at: new Date().toISOString() }));
     const why = reward === null ? { verification_failure: FAILURE, cleanup_error: `/close_session: HTTP 500: ${HOSTILE}` } : {};
     await putRolloutEnd(store, id, 0, { ...END, ...why });
     const fields = { judge: HOSTILE, criteria: Array.from({ length: 400 }, (_, n) => ({ criterion: `criterion ${n}`, score: reward })) };

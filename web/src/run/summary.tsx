@@ -36,11 +36,11 @@ export function Summary({ run }: { run: RunReply }) {
           {over === total ? "nothing" : run.eta_seconds === null ? "not known yet" : `about ${roughText(run.eta_seconds * 1_000)}`}
         </Fact>
         <Fact name="Rate">{run.ended_per_minute === null ? "–" : `${run.ended_per_minute.toFixed(1)} / min`}</Fact>
-        <Fact name="Running">
+        <Fact name={rollouts === null ? "Running" : "Sessions running"}>
           {wholeText(running)}
           {run.limit !== null && <span class="dim"> of at most {wholeText(run.limit)}</span>}
         </Fact>
-        <Fact name="Waiting">
+        <Fact name={rollouts === null ? "Waiting" : "Sessions waiting"}>
           {wholeText(waiting)}
           <span class="dim">{waitsFor(run)}</span>
         </Fact>
