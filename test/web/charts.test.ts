@@ -24,12 +24,12 @@ it("bins hold every value once, at most 24 of them, however values are spread", 
   expect(far.bins.at(-1)).toMatchObject({ count: 1, to: 1e9 });
   expect(distributionOf([])).toBeNull();
   expect(distributionOf([0, 0, 0])!.bins).toEqual([{ from: 0, to: 1, count: 3 }]);
-  const rewards = distributionOf([-1, -0.95, 0, 0.15, 1])!; // 0.15 / 0.05 is a little less than 3
+  const rewards = distributionOf([-1, -0.95, 0, 0.3, 1])!; // 0.3 / 0.1 is a little less than 3
   const filled = rewards.bins.filter(({ count: some }) => some > 0).map(({ from, count: some }) => [Number(from.toFixed(6)), some]);
   expect(filled).toEqual([
     [-1, 2],
     [0, 1],
-    [0.1, 1],
+    [0.3, 1],
     [1, 1],
   ]);
   expect(distributionOf([-1e308, 1e308])!.bins.length).toBeLessThanOrEqual(24);

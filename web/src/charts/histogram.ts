@@ -19,7 +19,7 @@ export interface Distribution {
 }
 
 const MOST_BINS = 24;
-/** 0.15 / 0.05 is a little less than 3. */
+/** 0.3 / 0.1 is a little less than 3. */
 const ROUNDING = 1e-9;
 
 /** How values are spread, for a chart and in figures; null of none. Pure. */
