@@ -18,8 +18,8 @@ const AGAIN_MS = 1_000;
 const PAGE = 500;
 
 /**
- * Waits until the activation has ended, and where it is a rollout's until that is over, for at most `waitMs`, or until aborted; answers how it stands then. Sleeps on its
- * progress: only an end in it, or time, makes it look. A Redis that goes away meanwhile is waited for.
+ * Waits until the activation has ended, and where it is a rollout's until that is over, for at most `waitMs`, or until aborted; answers how
+ * it stands then. Sleeps on its progress: only an end in it, or time, makes it look. A Redis that goes away meanwhile is waited for.
  */
 export async function awaitEnd(
   ports: { queues: Queues; watch: StreamWatch },

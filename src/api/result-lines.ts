@@ -12,9 +12,10 @@ const PAGE = 100;
 const HEARTBEAT_MS = 15_000;
 
 /**
- * Lines of JSON, one for each end of the run after `cursor`, in their order: `{cursor, activation_id, generation, status,
- * result}`; of a rollout with a resources server when that is over, the whole one. result null where the store has none, or with `bare`. Made one by one as they are read, at most `limit`. With `follow` it goes on
- * as more end (blank lines in between) until all have, or `signal` is aborted. One may come more than once.
+ * Lines of JSON, one for each end of the run after `cursor`, in their order: `{cursor, activation_id, generation, status, result}`; of a
+ * rollout with a resources server one when that is over, with the whole rollout's result. result null where the store has none, or with
+ * `bare`. Made one by one as they are read, at most `limit`. With `follow` it goes on as more end (blank lines in between) until all have,
+ * or `signal` is aborted. One may come more than once.
  */
 export async function* resultLines(
   { queues, watch, store }: { queues: Queues; watch: StreamWatch; store: ArtifactStore },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProgressEntry } from "../activation/ports.ts";
 import { redisNow } from "../redis/clock.ts";
-import { beganAt } from "./attempts.ts";
-import { endsAfter } from "./ended.ts";
 import { withRollout } from "../resources/find-rollouts.ts";
 import { readRecords, type Phase } from "../resources/record.ts";
+import { beganAt } from "./attempts.ts";
+import { endsAfter } from "./ended.ts";
 import { findJobs, notQueued, type ActivationState } from "./find-activation.ts";
 import { keys } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute } from "@hono/zod-openapi";
+import type { ActivationResult } from "../../contract/result.ts";
 import { asRolloutResult } from "../../resources/documents.ts";
 import { findKnown } from "../../resources/find-rollouts.ts";
-import type { ActivationResult } from "../../contract/result.ts";
-import type { StateReply } from "../messages.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
 import { knownInStore } from "../await-end.ts";
 import { requireScope } from "../guards.ts";
+import type { StateReply } from "../messages.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
