@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationGap, ToolCallRecord } from "../contract/observation.ts";
-import type { ActivationResult, Artifact, Attempt, Evidence } from "../contract/result.ts";
+import type { ActivationResult, Artifact, Attempt, Evidence, RolloutFacts } from "../contract/result.ts";
 
 type Ending = Pick<ActivationResult, "status" | "incomplete_cause" | "cause_class" | "failure">;
 
@@ -12,6 +12,8 @@ export interface Explanation extends Pick<
   attempts: ExplainedAttempt[];
   /** How the activation ended, which a cancel may make other than its last attempt. */
   ending: Ending;
+  /** Only of a rollout with a resources server that is over; `reward` null = it was not scored. */
+  rollout?: RolloutFacts & { reward: number | null; verification: Record<string, unknown> | null };
   artifacts: Artifact[];
 }
 
@@ -44,7 +46,8 @@ const TOLD_BY_ENDING = new Set(["agent_startup_failed", "harness_not_run", "agen
 
 /** Pure. Results of earlier versions may lack what attempts tell by now. */
 export function explain(result: ActivationResult): Explanation {
-  const { activation_id, run_id, generation, task_id, capture_key, ended_at, usage, timing, artifacts } = result;
+  const { activation_id, run_id, generation, task_id, capture_key, ended_at, usage, timing, artifacts, rollout, reward, verification } =
+    result;
   const attempts = result.attempts.toSorted((a, b) => a.attempt - b.attempt).map(explainAttempt);
   return {
     activation_id,
@@ -54,6 +57,7 @@ export function explain(result: ActivationResult): Explanation {
     capture_key,
     attempts,
     ending: endingOf(result),
+    ...(rollout === undefined ? {} : { rollout: { ...rollout, reward: reward ?? null, verification: verification ?? null } }),
     artifacts,
     usage,
     timing,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
 import type { ActivationResult } from "../contract/result.ts";
-import { findActivations, type FoundActivation } from "../queue/find-activation.ts";
 import { isEnd, progressAfter } from "../queue/progress.ts";
 import { keys } from "../queue/names.ts";
 import type { StreamWatch } from "../queue/stream-watch.ts";
 import type { Queues } from "../queue/queues.ts";
+import { asRolloutResult } from "../resources/documents.ts";
+import { findKnown, type KnownActivation } from "../resources/find-rollouts.ts";
 import type { ApiPorts } from "./ports.ts";
 import { isRedisAway } from "./problem.ts";
 
@@ -17,21 +18,21 @@ const AGAIN_MS = 1_000;
 const PAGE = 500;
 
 /**
- * Waits until the activation has ended, for at most `waitMs`, or until aborted; answers how it stands then. Sleeps on its
- * progress: only an end in it, or time, makes it look. A Redis that goes away meanwhile is waited for.
+ * Waits until the activation has ended, and where it is a rollout's until that is over, for at most `waitMs`, or until aborted; answers how
+ * it stands then. Sleeps on its progress: only an end in it, or time, makes it look. A Redis that goes away meanwhile is waited for.
  */
 export async function awaitEnd(
   ports: { queues: Queues; watch: StreamWatch },
   activationId: string,
   { waitMs, signal }: { waitMs: number; signal: AbortSignal },
-): Promise<FoundActivation> {
+): Promise<KnownActivation> {
   const until = performance.now() + waitMs;
   const seen: Seen = { after: "0", told: false };
-  let [found] = await findActivations(ports.queues, [activationId]);
+  let [found] = await findKnown(ports.queues, [activationId]);
   while (found!.state !== "ended" && found!.state !== "unknown" && performance.now() < until && !signal.aborted) {
     try {
       await news(ports, activationId, seen, { until: Math.min(until, performance.now() + (seen.told ? RECORDING_MS : LOOK_MS)), signal });
-      [found] = await findActivations(ports.queues, [activationId]);
+      [found] = await findKnown(ports.queues, [activationId]);
     } catch (error) {
       if (!isRedisAway(error) || performance.now() + AGAIN_MS > until) throw error;
       await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
@@ -63,9 +64,21 @@ async function news(
   }
 }
 
-/** The result of one generation as it lies in the store; null when there is none. */
-export async function storedResult({ store }: Pick<ApiPorts, "store">, activationId: string, generation: number): Promise<string | null> {
-  return (await store.readCommitted(activationId, generation))?.text ?? null;
+/**
+ * The result of one generation as it lies in the store; null when there is none. `rollout`: of one that may be a rollout's, the whole
+ * rollout's; "open" there is none before that is over.
+ */
+export async function storedResult(
+  { store }: Pick<ApiPorts, "store">,
+  activationId: string,
+  generation: number,
+  rollout: "none" | "open" | "over",
+): Promise<string | null> {
+  const text = (await store.readCommitted(activationId, generation))?.text ?? null;
+  if (text === null || rollout === "none") return text;
+  const whole = await asRolloutResult(store, JSON.parse(text) as ActivationResult);
+  if (whole !== null) return JSON.stringify(whole);
+  return rollout === "open" ? null : text;
 }
 
 /** The committed result of the latest generation, also of what Redis forgot; null when there is none, or the id is none of ours. */

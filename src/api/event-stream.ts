@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
-import { findActivations } from "../queue/find-activation.ts";
 import { keys } from "../queue/names.ts";
 import { isEnd, progressAfter } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
 import type { StreamWatch } from "../queue/stream-watch.ts";
+import { findKnown } from "../resources/find-rollouts.ts";
 import { eventView } from "./messages.ts";
 import { isRedisAway } from "./problem.ts";
 
@@ -35,7 +35,7 @@ export async function* eventStream(
       if (page.length > 0) continue;
       if (await watch.changed(keys.progress(activationId), after, { signal, timeoutMs: heartbeatMs })) continue;
       if (signal.aborted) return undefined;
-      const [found] = await findActivations(queues, [activationId]);
+      const [found] = await findKnown(queues, [activationId]);
       if (found!.state === "unknown") return undefined; // removed
       if (found!.state === "ended" && (await progressAfter(queues.redis, activationId, { after, count: 1 })).length === 0) return undefined;
     } catch (error) {

@@ -3,6 +3,8 @@ import { z } from "@hono/zod-openapi";
 import type { ProgressEntry } from "../activation/ports.ts";
 import { statusSchema } from "../contract/result.ts";
 import { ACTIVATION_STATES, type FoundActivation } from "../queue/find-activation.ts";
+import type { RolloutNow } from "../resources/find-rollouts.ts";
+import { PHASES } from "../resources/record.ts";
 
 const problemEntry = z.object({ code: z.string(), path: z.string(), message: z.string(), accepted: z.string() });
 
@@ -38,6 +40,20 @@ export const eventReply = z
   .openapi("Event");
 export type EventReply = z.infer<typeof eventReply>;
 
+/** Where a rollout is with its resources server. waiting: for a place there, or for its next attempt. activation: it is queued, or runs. */
+const rolloutNow = z.object({
+  state: z.enum([...PHASES, "ended"]),
+  attempt: z.int(),
+  /** Attempts that failed, and counted. */
+  failed_attempts: z.int(),
+  /** Tries of the verification, or of the close, that failed so far. */
+  failed_tries: z.int(),
+  /** Since when the server has been out of reach. */
+  unreachable_since: z.string().nullable(),
+  /** Of one that is over, as it was scored then; null: it was not. */
+  reward: z.number().nullable(),
+});
+
 export const stateReply = z
   .object({
     activation_id: z.string(),
@@ -55,6 +71,8 @@ export const stateReply = z
     last_event: eventReply.nullable(),
     /** Since its last event. */
     idle_seconds: z.number().nullable(),
+    /** Only of a rollout with a resources server, whose state all of this is: it has ended when the rollout is over. */
+    rollout: rolloutNow.optional(),
   })
   .openapi("ActivationState");
 export type StateReply = z.infer<typeof stateReply>;
@@ -96,10 +114,10 @@ export function eventView({ at, stage, attempt, note, counts: so_far }: Progress
 
 /** Pure. */
 export function stateView(
-  found: FoundActivation,
+  found: FoundActivation & { rollout?: RolloutNow | null },
   more: { last: (ProgressEntry & { at: string }) | null; idleMs: number | null; position: number | null },
 ): z.infer<typeof stateReply> {
-  const { activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel } = found;
+  const { activation_id, run_id, generation, state, status, attempt, charged, worker_id, due_at, cancel, rollout } = found;
   return {
     activation_id,
     run_id,
@@ -114,5 +132,6 @@ export function stateView(
     position: more.position,
     last_event: more.last === null ? null : eventView(more.last),
     idle_seconds: more.idleMs === null ? null : more.idleMs / 1_000,
+    ...(rollout == null ? {} : { rollout }),
   };
 }

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { attemptSchema, resultSchema, statusSchema } from "../contract/result.ts";
 import { ACTIVATION_STATES } from "../queue/find-activation.ts";
 import type { Queues } from "../queue/queues.ts";
+import { PHASES } from "../resources/record.ts";
 import { rowsAfter, runningRows, waitingRows } from "../queue/run-rows.ts";
 import { eventReply } from "./messages.ts";
 
@@ -33,10 +34,14 @@ const endedRow = z.object({
   tokens: counts.nullable(),
   tool_calls: counts.nullable(),
   servers: z.object({ granted: counts, skipped: counts, unavailable: counts, unknown: counts }).nullable(),
+  /** Only of a rollout with a resources server, as it was scored when it ended; null: it was not. */
+  reward: z.number().nullable().optional(),
 });
 
 const openRow = z.object({
   state: z.enum(ACTIVATION_STATES).exclude(["ended", "unknown"]),
+  /** Only of a rollout that is not in the queue: where it is with its resources server. */
+  rollout: z.enum(PHASES).optional(),
   activation_id: z.string(),
   generation: counts,
   /** Null, like what only a session has, of those that wait. */

@@ -6,6 +6,7 @@ import { breakerState } from "../queue/breaker.ts";
 import { runCauses, type CauseGroup } from "../queue/run-causes.ts";
 import { runRate } from "../queue/run-rate.ts";
 import { runStatus } from "../queue/run-status.ts";
+import { countPhases, PHASES, type Phase } from "../resources/record.ts";
 import { budgetReply } from "./budget-reply.ts";
 import type { ApiPorts } from "./ports.ts";
 
@@ -13,13 +14,21 @@ const count = z.int().min(0);
 export const runReply = z
   .object({
     run_id: z.string(),
-    /** waiting + parked + delayed + running + all that ended. */
+    /** waiting + parked + delayed + running + rollouts.with_server + all that ended. */
     total: count,
     waiting: count,
     parked: count,
     delayed: count,
     delayed_for: z.object({ model_server: count, able_worker: count, next_attempt: count }),
     running: count,
+    /** Of a run with a resources server: rollouts that have not ended; null when there are none. */
+    rollouts: z
+      .object({
+        /** Those that are not in the queue. */
+        with_server: count,
+        ...(Object.fromEntries(PHASES.map((phase) => [phase, count])) as Record<Phase, typeof count>),
+      })
+      .nullable(),
     ended: z.object(
       Object.fromEntries(statusSchema.options.map((status) => [status, count])) as Record<z.infer<typeof statusSchema>, typeof count>,
     ),
@@ -50,15 +59,16 @@ export type RunReply = z.infer<typeof runReply>;
 const MOST_GROUPS = 20;
 
 export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "store">, runId: string): Promise<RunReply> {
-  const { ended: some, paused: _, pause, ...status } = await runStatus(queues, runId);
+  const { ended: some, paused: _, pause, with_server, ...status } = await runStatus(queues, runId);
   const { waiting, running, parked, delayed } = status;
-  const left = waiting + running + parked + delayed;
+  const left = waiting + running + parked + delayed + with_server;
   const ended = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0, ...some };
   const total = left + Object.values(ended).reduce((sum, each) => sum + each, 0);
-  const [rate, groups, { open, openings }] = await Promise.all([
+  const [rate, groups, { open, openings }, phases] = await Promise.all([
     runRate(queues, runId, left),
     runCauses(queues, runId),
     breakerState(queues, runId),
+    countPhases(queues, runId),
   ]);
   const last = openings.at(-1);
   const retry = open?.retry_in_ms ?? null;
@@ -72,7 +82,9 @@ export async function runView({ queues, store }: Pick<ApiPorts, "queues" | "stor
           retry_in_seconds: retry === null ? null : retry / 1_000,
         };
   const failures = await Promise.all(groups.slice(0, MOST_GROUPS).map((group) => withReason(store, group)));
-  return { run_id: runId, total, ...status, ended, ...rate, paused: pause, breaker, failures };
+  const atServer = with_server > 0 || Object.values(phases).some((each) => each > 0);
+  const rollouts = atServer ? { with_server, ...phases } : null;
+  return { run_id: runId, total, ...status, rollouts, ended, ...rate, paused: pause, breaker, failures };
 }
 
 async function withReason(store: ArtifactStore, { example, ...group }: CauseGroup) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { z } from "@hono/zod-openapi";
 import type { FoundActivation } from "../queue/find-activation.ts";
+import type { RolloutNow } from "../resources/find-rollouts.ts";
 import { keys } from "../queue/names.ts";
 import { inPipeline } from "../queue/pipeline.ts";
 import { parseEntry } from "../queue/progress.ts";
@@ -8,12 +9,14 @@ import type { Queues } from "../queue/queues.ts";
 import { timeIn } from "../redis/clock.ts";
 import { stateView, type stateReply } from "./messages.ts";
 
+type Found = FoundActivation & { rollout?: RolloutNow | null };
+
 /** With its last event and, of one that waits, its place in the queue. */
-export async function stateNow(queues: Queues, found: FoundActivation): Promise<z.infer<typeof stateReply>> {
+export async function stateNow(queues: Queues, found: Found): Promise<z.infer<typeof stateReply>> {
   return (await statesNow(queues, [found]))[0]!;
 }
 
-export async function statesNow(queues: Queues, found: readonly FoundActivation[]): Promise<z.infer<typeof stateReply>[]> {
+export async function statesNow(queues: Queues, found: readonly Found[]): Promise<z.infer<typeof stateReply>[]> {
   const { activations } = queues;
   const [time, ahead, ...replies] = await inPipeline(queues.redis, (pipeline) => {
     pipeline.time();

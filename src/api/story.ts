@@ -13,8 +13,9 @@ const MOST_GAPS = 100;
 const MOST_ARTIFACTS = 500;
 const MOST_DETAIL = 500;
 const MOST_ANSWER = 4_000;
+const MOST_VERIFICATION = 20_000;
 
-const { status, incomplete_cause, cause_class, failure, artifacts, usage, timing, task_id } = resultSchema.shape;
+const { status, incomplete_cause, cause_class, failure, artifacts, usage, timing, task_id, rollout } = resultSchema.shape;
 const ending = z.object({ status, incomplete_cause, cause_class, failure });
 const leftOut = z.int().min(0);
 
@@ -58,6 +59,17 @@ export const storySchema = z
     /** Of the attempt that `artifacts_of` names. */
     artifacts,
     artifacts_of: z.int().min(0).nullable(),
+    /** Only of a rollout with a resources server that is over: how it was scored, and how it went with that server. */
+    rollout: z
+      .object({
+        ...rollout.unwrap().shape,
+        /** Null: it was not scored. */
+        reward: z.number().nullable(),
+        /** The verifier's own fields, as JSON for people, cut. */
+        verification: z.string().nullable(),
+        left_out: z.object({ verification_characters: leftOut }),
+      })
+      .optional(),
     left_out: z.object({ attempts: leftOut, artifacts: leftOut, answer_characters: leftOut }),
   })
   .openapi("Story");
@@ -80,6 +92,7 @@ export function endedStory(result: ActivationResult, now: StateReply | null): St
     answer: answer === null ? null : beginning(answer, MOST_ANSWER),
     artifacts: artifacts.slice(0, MOST_ARTIFACTS),
     artifacts_of: artifacts.length === 0 ? null : result.episode_id.attempt,
+    ...rolloutStory(result),
     left_out: {
       attempts: over(attempts.length, MOST_ATTEMPTS),
       artifacts: over(artifacts.length, MOST_ARTIFACTS),
@@ -116,6 +129,19 @@ function bounded({ tool_calls, gaps, servers, ...attempt }: ExplainedAttempt): z
       .slice(0, MOST_GAPS)
       .map(({ detail, ...gap }) => (detail === undefined ? gap : { ...gap, detail: shortened(detail, MOST_DETAIL) })),
     left_out: { tool_calls: over(tool_calls.length, MOST_CALLS), gaps: over(gaps.length, MOST_GAPS) },
+  };
+}
+
+function rolloutStory({ rollout: facts, reward, verification }: ActivationResult): Pick<Story, "rollout"> {
+  if (facts === undefined) return {};
+  const text = verification === undefined ? null : JSON.stringify(verification, null, 2);
+  return {
+    rollout: {
+      ...facts,
+      reward: reward ?? null,
+      verification: text === null ? null : beginning(text, MOST_VERIFICATION),
+      left_out: { verification_characters: over(text?.length ?? 0, MOST_VERIFICATION) },
+    },
   };
 }
 

@@ -8,11 +8,12 @@ import type { ControlAction, Outcome } from "../queue/answers.ts";
 import { answerTo } from "../queue/answers.ts";
 import { countPending, untilNone } from "../queue/await-ends.ts";
 import { cancelActivation, cancelRun } from "../queue/cancel.ts";
-import { findActivations, type ActivationState } from "../queue/find-activation.ts";
+import type { ActivationState } from "../queue/find-activation.ts";
 import { pauseRun, resumeRun } from "../queue/pause.ts";
 import { retryActivations, retryRun, type RetryAnswer } from "../queue/retry.ts";
 import { runStatus } from "../queue/run-status.ts";
 import { liveWorkers } from "../queue/worker-lease.ts";
+import { findKnown } from "../resources/find-rollouts.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import type { ControlFlags } from "./control.ts";
 import { controlServer } from "./control-server.ts";
@@ -84,7 +85,7 @@ async function cancelOne({ queues }: Desk, target: Extract<Target, { kind: "acti
     target.found.state === "ended"
       ? { ...target.found, outcome: "nothing" as Outcome }
       : await cancelActivation(queues, activation_id, markOf(flags));
-  const look = async () => (await findActivations(queues, [activation_id]))[0]!;
+  const look = async () => (await findKnown(queues, [activation_id]))[0]!;
   const left =
     asked.outcome === "nothing" ? 0 : await untilNone(async () => ((await look()).state === "ended" ? 0 : 1), flags.wait * 1_000);
   const status = asked.outcome === "nothing" ? target.found.status : (await look()).status;

@@ -8,11 +8,12 @@ import { answerTo, type ControlAction } from "../queue/answers.ts";
 import { untilNone } from "../queue/await-ends.ts";
 import type { ActivationState } from "../queue/find-activation.ts";
 import type { RunStatus } from "../queue/run-status.ts";
+import type { Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import type { ControlFlags } from "./control.ts";
 import type { Reply } from "./control-actions.ts";
 import { cancelText, pauseText, retryText } from "./control-text.ts";
-import { activationLines, runLines } from "./show-status.ts";
+import { activationLines, runLines, type RunFacts } from "./show-status.ts";
 
 type ServerTarget = { kind: "run"; run: RunReply } | { kind: "activation"; found: StateReply };
 
@@ -109,7 +110,9 @@ async function showRun(client: Client, run: RunReply): Promise<Reply> {
   const { run_id } = run;
   const [{ workers, absent_ms, refusing_models }, breaker] = await Promise.all([client.workers({ run_id }), client.breaker(run_id)]);
   const loads = workers.map((worker) => ({ ...worker, running: worker.running ?? 0 }));
-  const facts = { status: statusOf(run), workers: loads, breaker, refusing_models, workers_absent_ms: absent_ms };
+  const { with_server: _, ...phases } = run.rollouts ?? { with_server: 0 };
+  const rollouts = run.rollouts === null ? {} : { rollouts: phases as Record<Phase, number> };
+  const facts: RunFacts = { status: statusOf(run), workers: loads, breaker, refusing_models, workers_absent_ms: absent_ms, ...rollouts };
   return {
     data: { ...run, workers, breaker, refusing_models, workers_absent_ms: absent_ms },
     lines: runLines(run_id, facts),
@@ -121,9 +124,10 @@ function showActivation(found: StateReply): Reply {
   return { data: { ...found }, lines: activationLines(found, null, undefined, found.last_event), exitCode: EXIT.ok };
 }
 
-function statusOf({ paused, ended, ...run }: RunReply): RunStatus {
+function statusOf({ paused, ended, rollouts, ...run }: RunReply): RunStatus {
   return {
     ...run,
+    with_server: rollouts?.with_server ?? 0,
     ended: Object.fromEntries(Object.entries(ended).filter(([, count]) => count > 0)),
     paused: paused !== null,
     pause: paused,

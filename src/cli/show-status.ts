@@ -9,6 +9,7 @@ import { runStatus, type RunStatus } from "../queue/run-status.ts";
 import { waitsFor, type WaitsFor } from "../queue/waits.ts";
 import { liveWorkers, workersAbsentMs } from "../queue/worker-lease.ts";
 import { workerLoads, type WorkerLoad } from "../queue/worker-loads.ts";
+import type { RolloutNow } from "../resources/find-rollouts.ts";
 import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
@@ -136,21 +137,42 @@ function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[
 
 /** For people. `worker`: null = its lease is gone; undefined: not looked for. Pure. */
 export function activationLines(
-  found: Omit<FoundActivation, "job_id" | "begun" | "task_id">,
+  found: Omit<FoundActivation, "job_id" | "begun" | "task_id"> & { rollout?: RolloutNow | null | undefined },
   waits: WaitsFor | null,
   worker: { host: string; pid: number } | null | undefined,
   last: { at: string; stage: string; note?: string | undefined } | null,
 ): string[] {
-  const { activation_id, state, status, run_id, generation, attempt, charged, worker_id, due_at, cancel } = found;
+  const { activation_id, state, status, run_id, generation, attempt, charged, worker_id, due_at, cancel, rollout } = found;
   const holder = worker === undefined ? "" : worker === null ? " (its lease is gone)" : ` (process ${worker.pid} on ${worker.host})`;
   const held = worker_id === null ? "" : `, by ${worker_id}${holder}`;
   const lines = [
     `${activation_id}: ${state}: ${waits === null ? answerTo("status", state).text : WAITS[waits]}${status === null ? "" : `: ${status}`}${held}`,
     `  run ${run_id ?? "unknown"}, generation ${generation}, ${attempt === null ? "" : `attempt ${attempt}, `}${charged} charged`,
   ];
+  if (rollout != null) lines.push(`  rollout: ${rolloutText(rollout)}`);
   if (due_at !== null) lines.push(`  looked at again at ${due_at} at the latest`);
   if (cancel !== null) lines.push(`  cancel asked by ${cancel.by} at ${cancel.at}${cancel.reason === "" ? "" : ` (${cancel.reason})`}`);
   if (last !== null && state !== "ended")
     lines.push(`  last seen ${last.at}: ${last.stage}${last.note === undefined ? "" : `, ${last.note}`}`);
   return lines.map(printable);
+}
+
+const PHASE_WORDS: Record<RolloutNow["state"], string> = {
+  waiting: "waits for a place at its resources server, or for its next attempt",
+  seeding: "its resources server prepares its session",
+  activation: "in its session",
+  verifying: "its resources server scores it",
+  closing: "its session is being closed",
+  ended: "over",
+};
+
+/** Where it is with its resources server, for people. Pure. */
+function rolloutText({ state, attempt, failed_attempts, failed_tries, unreachable_since, reward }: RolloutNow): string {
+  return [
+    PHASE_WORDS[state],
+    ...(state === "ended" ? [reward === null ? "no reward" : `reward ${reward}`] : [`attempt ${attempt}`]),
+    ...(failed_attempts === 0 ? [] : [`failed attempts: ${failed_attempts}`]),
+    ...(failed_tries === 0 ? [] : [`failed tries: ${failed_tries}`]),
+    ...(unreachable_since === null ? [] : [`the server is out of reach since ${unreachable_since}`]),
+  ].join(", ");
 }

@@ -169,7 +169,10 @@ export const resultSchema = z.strictObject({
   body: resultBodySchema.optional(),
   /** Only in lines of results.jsonl: the row of another format that asked for it, whole. */
   row: z.record(z.string(), z.unknown()).optional(),
-  /** Only in lines, and for webhooks, of a run with a resources server: the reward, absent when there is none, and the verifier's own fields. */
+  /**
+   * Only where a rollout with a resources server is told of, not in its last activation's own result.json: the reward, absent when there is
+   * none, and the verifier's own fields.
+   */
   reward: z.number().optional(),
   verification: z.record(z.string(), z.unknown()).optional(),
   rollout: rolloutSchema.optional(),

@@ -4,10 +4,11 @@ import type { JobStatus } from "@bull-board/api/typings/app";
 import { Job, type Queue } from "bullmq";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationIdSchema } from "../contract/identity.ts";
-import { ACTIVATIONS } from "../queue/names.ts";
+import { ACTIVATIONS, STEPS } from "../queue/names.ts";
 import { readProgress } from "../queue/progress.ts";
 import type { Queues } from "../queue/queues.ts";
 import { liveWorkers } from "../queue/worker-lease.ts";
+import { activationOfStep } from "../resources/record.ts";
 import { jobDetails, jobFacts, type JobFacts } from "./job-facts.ts";
 import { jobView, type JobView } from "./job-view.ts";
 
@@ -78,7 +79,8 @@ export class BoardQueue extends BullMQAdapter {
   }
 
   async #facts(id: string): Promise<JobFacts | null> {
-    if (!activationIdSchema.safeParse(id).success) return null; // others may name keys of the queue
+    const whose = this.#queue.name === STEPS ? activationOfStep(id) : id;
+    if (!activationIdSchema.safeParse(whose).success) return null; // others may name keys of the queue
     return (await jobFacts(this.#ports.queues, this.#queue.name, [id]))[0] ?? null;
   }
 

@@ -2,13 +2,16 @@
 import type { StateReply } from "../api/messages.ts";
 import { statesNow } from "../api/state-now.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
-import type { TaskId } from "../contract/identity.ts";
+import { activationJobId, type TaskId } from "../contract/identity.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import { findJobs } from "../queue/find-activation.ts";
 import type { ActivationJobData } from "../queue/jobs.ts";
-import { ACTIVATIONS, FINAL, finalJobId, keys } from "../queue/names.ts";
+import { ACTIVATIONS, FINAL, finalJobId, keys, STEPS } from "../queue/names.ts";
 import { inPipeline } from "../queue/pipeline.ts";
 import type { Queues } from "../queue/queues.ts";
+import { asRolloutResult } from "../resources/documents.ts";
+import { findKnown } from "../resources/find-rollouts.ts";
+import { activationOfStep } from "../resources/record.ts";
 import { shortFields } from "./short-fields.ts";
 
 /** What is known of one job of a queue, all of it short. */
@@ -41,7 +44,7 @@ const MAX_DATA = 262_144;
 export async function jobFacts(queues: Queues, queue: string, ids: readonly string[]): Promise<JobFacts[]> {
   if (ids.length === 0) return [];
   const [found, fields] = await Promise.all([
-    findJobs(queues, ids.map(activationJobOf(queue))),
+    queue === STEPS ? findKnown(queues, ids.map(activationOfStep)) : findJobs(queues, ids.map(activationJobOf(queue))),
     shortFields(
       queues.redis,
       ids.map((id) => keys.job(queue, id)),
@@ -70,16 +73,18 @@ export async function jobDetails(
   queue: string,
   { id, state }: JobFacts,
 ): Promise<JobDetails> {
-  const hash = keys.job(ACTIVATIONS, activationJobOf(queue)(id));
+  const jobId = queue === STEPS ? activationJobId(state.activation_id, state.generation) : activationJobOf(queue)(id);
+  const hash = keys.job(ACTIVATIONS, jobId);
   const [[read], result] = await Promise.all([
     shortFields(queues.redis, [hash], ["data"], MAX_DATA),
     state.state === "ended" ? store.readCommit(state.activation_id) : null,
   ]);
   const data = read!.data;
+  const ended = result?.generation === state.generation ? result : null;
   return {
     activation: typeof data === "string" ? (JSON.parse(data) as ActivationJobData).activation : null,
     data_bytes: typeof data === "string" ? Buffer.byteLength(data) : (data ?? 0),
-    result: result?.generation === state.generation ? result : null,
+    result: ended === null || state.rollout === undefined ? ended : ((await asRolloutResult(store, ended)) ?? ended),
   };
 }
 

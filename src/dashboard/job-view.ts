@@ -30,7 +30,8 @@ export function jobView({ task_id, state, cause, fields }: JobFacts, details: Jo
   const task = printable(task_id === null ? activation_id : `${task_id.taskset}/${task_id.task_id}`); // it may turn a line around
   const reason = details?.result?.failure?.failure_reason ?? null;
   const why = cause ?? (state.cancel === null || state.status !== "cancelled" ? null : cancelWords(state.cancel));
-  const now = state.status ?? state.state;
+  const phase = state.rollout?.state ?? "ended";
+  const now = state.status ?? (phase === "ended" || phase === "activation" ? state.state : phase);
   const words = [why, reason ?? fields.failedReason].filter((part) => part != null);
   const doing = last_event === null || state.status !== null ? null : (last_event.note ?? last_event.stage);
   return {
@@ -84,12 +85,13 @@ function askedView({ input, model, sandbox, tool_grants, max_attempts, priority 
 }
 
 function endedView(activationId: string, result: ActivationResult): Record<string, unknown> {
-  const { ended_at, incomplete_cause, cause_class, usage, timing, artifacts, attempts } = result;
+  const { ended_at, incomplete_cause, cause_class, usage, timing, artifacts, attempts, rollout, reward = null } = result;
   const attempt = attempts.at(-1)?.attempt ?? 0;
   return {
     ended_at,
     incomplete_cause,
     cause_class,
+    ...(rollout === undefined ? {} : { reward, verified: rollout.verified }),
     usage,
     timing,
     attempts: attempts.slice(-MAX_LISTED).map((each) => ({

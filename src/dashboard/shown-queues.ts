@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ArtifactStore } from "../artifacts/types.ts";
-import { ACTIVATIONS, FINAL, keys } from "../queue/names.ts";
+import { ACTIVATIONS, FINAL, keys, STEPS } from "../queue/names.ts";
 import type { Queues } from "../queue/queues.ts";
 import { inPieces } from "../queue/scan.ts";
 import { BoardQueue } from "./board-queue.ts";
@@ -12,6 +12,7 @@ const LOOK_MS = 10_000;
 const DESCRIPTIONS: Record<string, string> = {
   [ACTIVATIONS]: "What is to be run, runs, and ran. Completed means that it is over: how it ended is in its title.",
   [FINAL]: "Takes down how each activation ended, and hands its result on.",
+  [STEPS]: "What is done for rollouts with a resources server around their activations: a job wakes one, and waits with it.",
 };
 const OF_RESULTS = "Results for consumers: waiting until one takes them.";
 
@@ -24,7 +25,9 @@ export function shownQueues(ports: { queues: Queues; store: ArtifactStore }): {
   refresh(changed: (all: BoardQueue[]) => void): Promise<void>;
 } {
   const { queues } = ports;
-  const first = [queues.activations, queues.final].map((queue) => new BoardQueue(ports, queue, DESCRIPTIONS[queue.name] ?? ""));
+  const first = [queues.activations, queues.final, queues.steps].map(
+    (queue) => new BoardQueue(ports, queue, DESCRIPTIONS[queue.name] ?? ""),
+  );
   const results = new Map<string, BoardQueue>();
   let looked = Number.NEGATIVE_INFINITY;
   return {

@@ -10,6 +10,12 @@ export function countPending({ redis }: Queues, runId: string): Promise<number> 
   return redis.scard(keys.pending(runId));
 }
 
+/** The same, with rollouts that have no activation in the queue: 0 when all of the run is over. */
+export async function countOpen({ redis }: Queues, runId: string): Promise<number> {
+  const counts = await Promise.all([redis.scard(keys.rollouts(runId)), redis.scard(keys.pending(runId))]);
+  return Math.max(...counts);
+}
+
 /**
  * Waits until `count` is 0, or has not become less for `quietMs`. Answers the last count.
  */

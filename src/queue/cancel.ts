@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CancelMark } from "../activation/ports.ts";
+import { activationIdSchema } from "../contract/identity.ts";
 import { cancelRollouts } from "../resources/cancel-rollouts.ts";
+import { withRollout } from "../resources/find-rollouts.ts";
 import { answerTo, type Outcome } from "./answers.ts";
 import { findActivations, findJobs, type ActivationState, type FoundActivation } from "./find-activation.ts";
 import { promoteParked } from "./gate.ts";
@@ -75,11 +77,8 @@ export async function removeIfCancelled(queues: Queues, jobId: string): Promise<
 async function cancelFound(queues: Queues, found: readonly FoundActivation[], mark: CancelMark): Promise<CancelAnswer[]> {
   const open = found.filter(({ state }) => state !== "ended" && state !== "unknown");
   // The marks first: whoever claims one from here on sees it, and a rollout opens no further session.
-  await cancelRollouts(
-    queues,
-    open.map(({ activation_id }) => activation_id),
-    mark,
-  );
+  const ids = found.map(({ activation_id }) => activation_id).filter((id) => activationIdSchema.safeParse(id).success);
+  const rollouts = await cancelRollouts(queues, ids, mark);
   await inPipeline(queues.redis, (pipeline) => {
     for (const { job_id } of open) {
       pipeline.set(keys.cancel(job_id), JSON.stringify(mark), "PX", queues.settings.keep_ended_ms, "NX");
@@ -93,7 +92,13 @@ async function cancelFound(queues: Queues, found: readonly FoundActivation[], ma
       if (begun || !removed.has(job_id)) pipeline.publish(keys.stops, job_id);
     }
   });
-  return found.map(({ activation_id, run_id, job_id, state, begun }) => {
+  return found.map((each) => {
+    const { activation_id, run_id, job_id, state, begun } = each;
+    const rollout = rollouts.get(activation_id);
+    if (rollout !== undefined && (state === "ended" || state === "unknown")) {
+      // It is not in the queue: with its resources server, or on the way between.
+      return { activation_id, run_id: rollout.run_id, state: withRollout(each, rollout, undefined, Date.now()).state, outcome: "asked" };
+    }
     const now = removed.has(job_id) ? stateRemoved(state, begun) : isQueued(state) ? "starting" : state; // taken since
     return { activation_id, run_id, state: now, outcome: answerTo("cancel", now).outcome };
   });

@@ -11,15 +11,28 @@ import { runScript, script } from "./script.ts";
 const COUNT = script(`
 redis.call('SREM', KEYS[3], ARGV[4])
 local is_new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-if is_new == 1 then redis.call('HINCRBY', KEYS[2], ARGV[3], 1) end
+if is_new == 1 and ARGV[5] == '1' then redis.call('HINCRBY', KEYS[2], ARGV[3], 1) end
 return is_new
 `);
 
-/** Notes how an activation of a run ended, which is then no longer to come, and counts it for the whole fleet. */
-export async function countEnd({ redis }: Queues, result: ActivationResult): Promise<void> {
+const COUNT_SESSION = script(`
+if redis.call('SREM', KEYS[2], ARGV[2]) == 0 then return 0 end
+return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+`);
+
+/** Notes how an activation of a run ended, which is then no longer to come, and counts it for the whole fleet unless it is `counted`. */
+export async function countEnd({ redis }: Queues, result: ActivationResult, counted: boolean): Promise<void> {
   const { run_id, activation_id, generation, status } = result;
   const names = [keys.statuses(run_id), keys.endCounts, keys.pending(run_id)];
-  await runScript(redis, COUNT, names, [activation_id, status, endWord(endLabels(result)), activationJobId(activation_id, generation)]);
+  const jobId = activationJobId(activation_id, generation);
+  await runScript(redis, COUNT, names, [activation_id, status, endWord(endLabels(result)), jobId, counted ? "0" : "1"]);
+}
+
+/** Counts, once, the end of an activation whose rollout goes on: for the fleet it has ended, for its run it has not. */
+export async function countSession({ redis }: Queues, result: ActivationResult): Promise<void> {
+  const { run_id, activation_id, generation } = result;
+  const names = [keys.endCounts, keys.pending(run_id)];
+  await runScript(redis, COUNT_SESSION, names, [endWord(endLabels(result)), activationJobId(activation_id, generation)]);
 }
 
 /** Ends since this Redis was first used, by how. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ChainableCommander } from "ioredis";
 import { connectRedis } from "../redis/connect.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import { activationJobId } from "../contract/identity.ts";
-import { countEnd } from "./end-counts.ts";
+import { countEnd, countSession } from "./end-counts.ts";
 import { keys } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
@@ -16,23 +17,26 @@ export interface Ended {
   activation_id: string;
   generation: number;
   status: Status;
+  /** Of a rollout that a resources server scored: what the store has of it is more than the activation's result. */
+  rollout?: true;
   /** Where to go on: give it as `from`. */
   id: string;
 }
 
-/** Tells followers of the run about an end and counts it. Doing it twice tells twice and counts once. */
-export async function announceEnd(queues: Queues, result: ActivationResult): Promise<void> {
-  const { activation_id, generation, run_id, status, failure } = result;
-  const jobId = activationJobId(activation_id, generation);
+/**
+ * Tells followers of the run about an end and counts it. Doing it twice tells twice and counts once. `counted`: the fleet's counts
+ * have it already ({@link leaveRun}).
+ */
+export async function announceEnd(queues: Queues, result: ActivationResult, { counted = false } = {}): Promise<void> {
+  const { activation_id, generation, run_id, status, failure, rollout } = result;
   await keepRow(queues, result); // first: followers look it up
-  await countEnd(queues, result);
+  await countEnd(queues, result, counted);
+  const end = { activation_id, generation, status, ...(rollout === undefined ? {} : { rollout: true }) };
   await inPipeline(queues.redis, (pipeline) => {
     if (failure === null) pipeline.hdel(keys.causes(run_id), activation_id);
     else pipeline.hset(keys.causes(run_id), activation_id, `${failure.failure_kind}/${failure.cause_code}`);
-    pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify({ activation_id, generation, status }));
-    pipeline.srem(keys.touched(run_id), jobId);
-    pipeline.pexpire(keys.ledger(activation_id), 2 * queues.settings.keep_ended_ms);
-    pipeline.del(keys.unable(jobId), keys.givenUp(jobId));
+    pipeline.xadd(keys.ended(run_id), "MAXLEN", "~", MAX_ENDS, "*", "end", JSON.stringify(end));
+    forgetJob(queues, pipeline, result);
     pipeline.zadd(keys.runs, "NX", Date.now(), run_id); // of a producer that announces nothing
   });
   if ((await queues.redis.scard(keys.pending(run_id))) > 0) return;
@@ -40,6 +44,22 @@ export async function announceEnd(queues: Queues, result: ActivationResult): Pro
     for (const name of [keys.statuses, keys.causes, keys.rows, keys.ended, keys.gate, keys.openings])
       pipeline.pexpire(name(run_id), 2 * queues.settings.keep_ended_ms);
   });
+}
+
+/**
+ * The same of an activation whose rollout goes on: it is no longer to come, and nobody is told, since its run has an end only when the
+ * rollout is over. Doing it twice changes nothing.
+ */
+export async function leaveRun(queues: Queues, result: ActivationResult): Promise<void> {
+  await countSession(queues, result);
+  await inPipeline(queues.redis, (pipeline) => forgetJob(queues, pipeline, result));
+}
+
+function forgetJob({ settings }: Queues, pipeline: ChainableCommander, { activation_id, generation, run_id }: ActivationResult): void {
+  const jobId = activationJobId(activation_id, generation);
+  pipeline.srem(keys.touched(run_id), jobId);
+  pipeline.pexpire(keys.ledger(activation_id), 2 * settings.keep_ended_ms);
+  pipeline.del(keys.unable(jobId), keys.givenUp(jobId));
 }
 
 /** Ends after the id `after`, oldest first, at most `count`. */

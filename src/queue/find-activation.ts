@@ -51,7 +51,12 @@ export function dueOf(score: string): number {
 export async function findActivations(queues: Queues, activationIds: readonly string[]): Promise<FoundActivation[]> {
   const possible = activationIds.filter((id) => activationIdSchema.safeParse(id).success); // others may name keys of the queue
   const found = (await findPossible(queues, possible)).values();
-  return activationIds.map((id) => (possible.includes(id) ? found.next().value! : { ...UNKNOWN, activation_id: id, job_id: id }));
+  return activationIds.map((id) => (possible.includes(id) ? found.next().value! : notQueued(id)));
+}
+
+/** Of an id that the queue does not know. Pure. */
+export function notQueued(id: string): FoundActivation {
+  return { ...UNKNOWN, activation_id: id, job_id: id };
 }
 
 const UNKNOWN: Omit<FoundActivation, "activation_id" | "job_id"> = {

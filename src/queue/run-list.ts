@@ -60,16 +60,18 @@ async function listed({ redis }: Queues, flat: readonly string[]): Promise<Liste
   const ids = flat.filter((_, index) => index % 2 === 0);
   const replies = await inPipeline(redis, (pipeline) => {
     for (const id of ids) {
-      pipeline.exists(keys.pending(id), keys.statuses(id), keys.gate(id), keys.ended(id));
+      pipeline.exists(keys.pending(id), keys.statuses(id), keys.gate(id), keys.ended(id), keys.rollouts(id));
       pipeline.zcount(keys.running(id), now, "+inf");
       pipeline.scard(keys.pending(id));
+      pipeline.scard(keys.rollouts(id));
       pipeline.hlen(keys.statuses(id));
       pipeline.hlen(keys.causes(id));
       pipeline.hmget(keys.gate(id), "paused", "breaker_until");
     }
   });
   return ids.flatMap((run_id, index): ListedRun[] => {
-    const [there, running, open, ended, with_failure, [paused, breaker]] = replies.slice(6 * index, 6 * index + 6) as [
+    const [there, running, pending, rollouts, ended, with_failure, [paused, breaker]] = replies.slice(7 * index, 7 * index + 7) as [
+      number,
       number,
       number,
       number,
@@ -79,6 +81,7 @@ async function listed({ redis }: Queues, flat: readonly string[]): Promise<Liste
     ];
     if (there === 0) return [];
     const queued_at = new Date(Number(flat[2 * index + 1])).toISOString();
+    const open = Math.max(pending, rollouts); // the activations of rollouts are among those
     return [{ run_id, queued_at, running, open, ended, with_failure, paused: paused === "1", held_back: breaker != null }];
   });
 }

@@ -33,6 +33,8 @@ export interface RunRow {
   tool_calls: number | null;
   /** Of the last attempt, by what became of them. */
   servers: Record<ExplainedServer["state"], number> | null;
+  /** Only of a rollout with a resources server, as it was scored when it ended; null = it was not. */
+  reward?: number | null;
 }
 
 const MAX_TASK = 64;
@@ -40,7 +42,7 @@ const MAX_NAME = 40;
 
 /** Pure. */
 export function rowOf(result: ActivationResult): RunRow {
-  const { generation, status, task_id, failure, cause_class, attempts, timing, usage, observations, ended_at } = result;
+  const { generation, status, task_id, failure, cause_class, attempts, timing, usage, observations, ended_at, rollout, reward } = result;
   const last = attempts.at(-1);
   const servers = { granted: 0, skipped: 0, unavailable: 0, unknown: 0 };
   if (last !== undefined) for (const { state } of serversOf(last)) servers[state] += 1;
@@ -62,6 +64,7 @@ export function rowOf(result: ActivationResult): RunRow {
     tokens: usage?.total_tokens ?? null,
     tool_calls: observations.records.filter(({ kind }) => kind === "tool_call").length,
     servers,
+    ...(rollout === undefined ? {} : { reward: reward ?? null }),
   };
 }
 

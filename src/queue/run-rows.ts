@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProgressEntry } from "../activation/ports.ts";
 import { redisNow } from "../redis/clock.ts";
+import { withRollout } from "../resources/find-rollouts.ts";
+import { readRecords, type Phase } from "../resources/record.ts";
 import { beganAt } from "./attempts.ts";
 import { endsAfter } from "./ended.ts";
-import { findJobs, type ActivationState } from "./find-activation.ts";
+import { findJobs, notQueued, type ActivationState } from "./find-activation.ts";
 import { keys } from "./names.ts";
 import { inPipeline } from "./pipeline.ts";
 import { parseEntry } from "./progress.ts";
 import type { Queues } from "./queues.ts";
 import { placesIn, type Place } from "./run-places.ts";
+import { inPieces } from "./scan.ts";
 import { bareRow, taskName, type RunRow } from "./run-row.ts";
 
 /** One that has ended, and where to go on after it. */
@@ -17,6 +20,8 @@ export type EndedRow = { state: "ended"; cursor: string; activation_id: string }
 /** One that has not. What only a session has is null of those that wait. */
 export interface OpenRow {
   state: Exclude<ActivationState, "ended" | "unknown">;
+  /** Only of a rollout that is not in the queue: where it is with its resources server. */
+  rollout?: Phase;
   activation_id: string;
   generation: number;
   /** `taskset/task_id`, cut. */
@@ -103,7 +108,7 @@ const STATE_AT: Record<Exclude<Place, "running">, OpenRow["state"]> = {
   next_attempt: "delayed",
 };
 
-/** Those that no worker has, at most `count`, in pieces and in no order. */
+/** Those that no worker has, at most `count`, in pieces and in no order; with rollouts that are not in the queue. */
 export async function* waitingRows(queues: Queues, runId: string, count: number): AsyncGenerator<OpenRow[], undefined> {
   let left = count;
   for await (const piece of placesIn(queues, runId, await redisNow(queues.redis))) {
@@ -125,7 +130,26 @@ export async function* waitingRows(queues: Queues, runId: string, count: number)
     }));
     if (left === 0) return undefined;
   }
+  for await (const ids of inPieces(queues.redis.sscanStream(keys.rollouts(runId), { count: PIECE }), PIECE)) {
+    const rows = (await rolloutRows(queues, ids)).slice(0, left);
+    left -= rows.length;
+    yield rows;
+    if (left === 0) return undefined;
+  }
   return undefined;
+}
+
+/** Of those that are not in the queue. */
+async function rolloutRows(queues: Queues, ids: readonly string[]): Promise<OpenRow[]> {
+  const records = await readRecords(queues, ids);
+  const known = [...records].map(([id, record]) => withRollout(notQueued(id), record, undefined, Date.now()));
+  return known.flatMap(({ state, activation_id, generation, task_id, attempt, due_at, rollout }): OpenRow[] => {
+    const phase = rollout?.state;
+    if (phase === undefined || phase === "ended" || phase === "activation" || state === "ended" || state === "unknown") return [];
+    const task = task_id === null ? null : taskName(task_id);
+    const none = { worker: null, started_at: null, last: null };
+    return [{ state, rollout: phase, activation_id, generation, task, attempt, due_at, ...none }];
+  });
 }
 
 /** The inverse of activationJobId; an id that only looks like a later generation is told by its ledger. */

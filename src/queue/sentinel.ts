@@ -14,7 +14,7 @@ import { unsavedAttempts } from "./attempts.ts";
 import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
-import { announceEnd } from "./ended.ts";
+import { announceEnd, leaveRun } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
 import { readGivenUp } from "./give-up.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
@@ -105,10 +105,14 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
   if (reply_to !== null) await queues.tracing.within("deliver", { kind: "producer" }, () => deliver(queues, reply_to, result, store));
-  if (next_step === undefined) await pushEnd(queues, result, reply_to);
-  if (next_step !== undefined) await wakeStep(queues, next_step); // whose end webhooks are told in place of this one
-  await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
-  await announceEnd(queues, result);
+  if (next_step !== undefined) {
+    await leaveRun(queues, result); // those who watch, or follow the run, are told of its rollout's end in place of this one
+    await wakeStep(queues, next_step);
+  } else {
+    await pushEnd(queues, result, reply_to);
+    await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
+    await announceEnd(queues, result);
+  }
   await dropSecrets(queues, jobId);
   return result;
 }

@@ -5,19 +5,26 @@ import { changeRollout, readRollout, stepJobId, type RolloutRecord } from "./rec
 
 /**
  * Notes in the records of rollouts that they are to end: no further session is opened for them. Ids that are no rollouts, and those that have
- * ended, are passed over. Activations of theirs are cancelled by whoever calls this.
+ * ended, are passed over. Activations of theirs are cancelled by whoever calls this. Answers those that had not ended, by their activation.
  */
-export async function cancelRollouts(queues: Queues, activationIds: readonly string[], mark: CancelMark): Promise<void> {
-  await Promise.all(activationIds.map((id) => cancelRollout(queues, id, mark)));
+export async function cancelRollouts(
+  queues: Queues,
+  activationIds: readonly string[],
+  mark: CancelMark,
+): Promise<Map<string, RolloutRecord>> {
+  const records = await Promise.all(activationIds.map((id) => cancelRollout(queues, id, mark)));
+  return new Map(records.flatMap((record) => (record === null ? [] : [[record.activation_id, record] as const])));
 }
 
-async function cancelRollout(queues: Queues, activationId: string, mark: CancelMark): Promise<void> {
+async function cancelRollout(queues: Queues, activationId: string, mark: CancelMark): Promise<RolloutRecord | null> {
   for (;;) {
     const kept = await readRollout(queues, activationId);
-    if (kept === null || kept.record.state === "ended" || kept.record.cancel !== null) return;
-    if (!(await changeRollout(queues, kept, { ...kept.record, cancel: mark }))) continue;
-    await wakeNow(queues, kept.record);
-    return;
+    if (kept === null || kept.record.state === "ended") return null;
+    if (kept.record.cancel !== null) return kept.record;
+    const record = { ...kept.record, cancel: mark };
+    if (!(await changeRollout(queues, kept, record))) continue;
+    await wakeNow(queues, record);
+    return record;
   }
 }
 

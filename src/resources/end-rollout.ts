@@ -4,11 +4,14 @@ import { failure, resultWithoutRun } from "../queue/end-without-run.ts";
 import { announceEnd } from "../queue/ended.ts";
 import { publishEnd } from "../queue/progress.ts";
 import { pushEnd } from "../webhooks/push.ts";
-import { putRolloutEnd } from "./documents.ts";
+import { asRolloutResult, putRolloutEnd } from "./documents.ts";
 import type { RolloutRecord } from "./record.ts";
 import { draftOf, episodeOf, sessionIdOf, type Step } from "./step.ts";
 
-/** Writes the end of a rollout into the store, and tells webhooks and those who follow its run. Doing it again changes nothing. */
+/**
+ * Writes the end of a rollout into the store, and tells webhooks and those who follow it or its run, which keeps its reward in its row.
+ * Doing it again changes nothing.
+ */
 export async function endRollout(step: Step, record: RolloutRecord): Promise<void> {
   const { store, queues } = step;
   const { activation_id, generation } = record;
@@ -26,7 +29,8 @@ export async function endRollout(step: Step, record: RolloutRecord): Promise<voi
   });
   await pushEnd(queues, result, null);
   await publishEnd(queues, activation_id, record.attempt, result.status);
-  await announceEnd(queues, result);
+  const whole = (await asRolloutResult(store, result)) ?? result;
+  await announceEnd(queues, whole, { counted: record.queued });
 }
 
 /** Of a rollout whose last attempt had no session. */

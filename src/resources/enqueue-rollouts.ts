@@ -82,6 +82,7 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
       cleanup_error: null,
     };
     if (!(await createRollout(queues, kept, record, sealed))) continue; // another producer was faster
+    await queues.redis.zadd(names.runs, Date.now(), record.run_id);
     await begin(queues, record);
     return { activation_id, outcome: "added" };
   }

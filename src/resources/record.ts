@@ -5,6 +5,7 @@ import type { SealedActivation, SealedSecret } from "../activation/seal.ts";
 import type { Failure } from "../contract/failure.ts";
 import type { TaskId } from "../contract/identity.ts";
 import { keys } from "../queue/names.ts";
+import { inPipeline } from "../queue/pipeline.ts";
 import type { Queues } from "../queue/queues.ts";
 import { runScript, script } from "../queue/script.ts";
 import type { ResourcesServer } from "./server.ts";
@@ -68,10 +69,10 @@ export interface KeptRollout {
 }
 
 /** Where a rollout that has not ended is, for people. waiting: for a place at the server, or for another try. */
-const PHASES = ["waiting", "seeding", "activation", "verifying", "closing"] as const;
+export const PHASES = ["waiting", "seeding", "activation", "verifying", "closing"] as const;
 export type Phase = (typeof PHASES)[number];
 
-function phaseOf({ state, session_open }: Pick<RolloutRecord, "state" | "session_open">): Phase | "ended" {
+export function phaseOf({ state, session_open }: Pick<RolloutRecord, "state" | "session_open">): Phase | "ended" {
   switch (state) {
     case "seed":
       return session_open ? "seeding" : "waiting";
@@ -114,6 +115,17 @@ export async function readRollout({ redis }: Pick<Queues, "redis">, activationId
   return { revision, record: JSON.parse(record) as RolloutRecord, draft: draft == null ? null : (JSON.parse(draft) as SealedActivation) };
 }
 
+/** Of those that have one, by their activation. Meant for up to some hundred. */
+export async function readRecords({ redis }: Pick<Queues, "redis">, activationIds: readonly string[]): Promise<Map<string, RolloutRecord>> {
+  if (activationIds.length === 0) return new Map();
+  const texts = (await inPipeline(redis, (pipeline) => {
+    for (const id of activationIds) pipeline.hget(keys.rollout(id), "record");
+  })) as (string | null)[];
+  return new Map(
+    activationIds.flatMap((id, index) => (texts[index] == null ? [] : [[id, JSON.parse(texts[index]) as RolloutRecord] as const])),
+  );
+}
+
 /** Writes a new record over one that has ended, or where there is none. False: somebody else did. */
 export function createRollout(
   queues: Queues,
@@ -146,4 +158,9 @@ export async function countPhases({ redis }: Queues, runId: string): Promise<Rec
 /** Of a job of `steps` that wakes this rollout. */
 export function stepJobId({ activation_id, nonce }: Pick<RolloutRecord, "activation_id" | "nonce">, what: string): string {
   return `${activation_id}.${nonce}.${what}`;
+}
+
+/** The inverse; an id that is none of these stays what it is. Pure. */
+export function activationOfStep(jobId: string): string {
+  return /^(.+)\.[0-9a-f]{1,16}\.(?:begin|ended-[0-9]{1,9})$/.exec(jobId)?.[1] ?? jobId;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { MAX_REASON_CHARACTERS, type Failure } from "../contract/failure.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { retryPauseMs } from "../queue/disposal.ts";
@@ -49,10 +50,16 @@ export async function verifyStep(step: Step): Promise<Move> {
     const failure = callFailed(fault, "verification");
     log.warn({ activation_id, tries: record.tries + 1, reason: failure.failure_reason }, "a verification failed");
     if (failure.terminal || record.tries + 1 >= limits.verify_tries)
-      return { kind: "go", record: { ...over, verification_failure: failure } };
+      return { kind: "go", record: { ...over, verification_failure: tried(failure, record.tries + 1) } };
     const ms = Math.max(waitOf(fault) ?? 0, retryPauseMs(queues.settings, record.tries + 1, Math.random()));
     return { kind: "wait", ms, record: { ...record, tries: record.tries + 1, unreachable_since: null } };
   }
+}
+
+function tried(failure: Failure, times: number): Failure {
+  if (times === 1) return failure;
+  const words = `, ${times} times`;
+  return { ...failure, failure_reason: failure.failure_reason.slice(0, MAX_REASON_CHARACTERS - words.length) + words };
 }
 
 /** One call of /verify. Throws CallFailure. */

@@ -6,10 +6,11 @@ import { printable } from "./printable.ts";
 import { duration } from "./summary-table.ts";
 
 const MAX_GAP = 200;
+const MAX_FIELDS = 2_000;
 
 /** An explanation as lines for a terminal. Pure. */
 export function explanationText(explanation: Explanation): string {
-  const { activation_id, task_id, run_id, generation, capture_key, attempts, ending, artifacts, usage, timing } = explanation;
+  const { activation_id, task_id, run_id, generation, capture_key, attempts, ending, artifacts, usage, timing, rollout } = explanation;
   const again = generation === 0 ? "" : `, generation ${generation}`;
   const lines = [
     `${activation_id}: ${ending.status}`,
@@ -19,10 +20,25 @@ export function explanationText(explanation: Explanation): string {
     "",
     `end       ${endingText(explanation)}`,
     ...indented(reasonUnlessTold(explanation)),
+    ...(rollout === undefined ? [] : rolloutLines(rollout)),
     ...(usage === null ? [] : [`usage     ${usage.input_tokens} tokens in, ${usage.output_tokens} out`]),
     ...artifacts.map((artifact) => `artifact  ${artifactText(artifact)}`),
   ];
   return lines.map(printable).join("\n");
+}
+
+/** How it was scored, and how it went with its resources server. */
+function rolloutLines(rollout: NonNullable<Explanation["rollout"]>): string[] {
+  const { reward, verifications, verification, verification_cut, verification_failure, cleanup_error } = rollout;
+  const fields = Object.keys(verification ?? {}).length === 0 ? "" : JSON.stringify(verification);
+  const times = verifications > 1 ? `, verified ${verifications} times` : "";
+  return [
+    `reward    ${reward ?? "none"}${times}`,
+    ...(verification_failure === null ? [] : [`unscored  ${verification_failure.cause_code} (${verification_failure.failure_kind})`]),
+    ...indented(verification_failure?.failure_reason ?? ""),
+    ...(fields === "" ? [] : [`verifier  ${shortened(fields, MAX_FIELDS)}${verification_cut ? " (large fields were left out)" : ""}`]),
+    ...(cleanup_error === null ? [] : [`session   not closed: ${cleanup_error}`]),
+  ];
 }
 
 function attemptLines(attempt: ExplainedAttempt): string[] {
@@ -104,12 +120,12 @@ function outOfMemoryText({ memory_limit_reached }: Evidence): string {
 /** Those that say no more than their code share a line. */
 function gapLines(gaps: readonly ObservationGap[]): string[] {
   const bare = [...new Set(gaps.flatMap(({ code, detail }) => (detail === undefined ? [code] : [])))];
-  const told = gaps.flatMap(({ code, detail }) => (detail === undefined ? [] : [`${code}: ${shortened(detail)}`]));
+  const told = gaps.flatMap(({ code, detail }) => (detail === undefined ? [] : [`${code}: ${shortened(detail, MAX_GAP)}`]));
   return [...told, ...(bare.length === 0 ? [] : [bare.join(", ")])];
 }
 
-function shortened(detail: string): string {
-  return detail.length <= MAX_GAP ? detail : `${detail.slice(0, MAX_GAP)} ...`;
+function shortened(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most)} ...`;
 }
 
 function artifactText({ path, kind, bytes, source, quarantined }: Artifact): string {

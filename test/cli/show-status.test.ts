@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { runLines, type RunFacts } from "../../src/cli/show-status.ts";
+import { activationLines, runLines, type RunFacts } from "../../src/cli/show-status.ts";
 
 const FACTS: RunFacts = {
   status: {
@@ -9,6 +9,7 @@ const FACTS: RunFacts = {
     parked: 0,
     delayed: 0,
     delayed_for: { model_server: 0, able_worker: 0, next_attempt: 0 },
+    with_server: 0,
     next_attempt_in_ms: null,
     ended: { completed: 2 },
     paused: false,
@@ -64,4 +65,35 @@ it("status says since when no worker lives and a model server refuses, and how m
   expect(lines).toContain(
     "model server http://m:1: refusing since 2027-01-15T08:31:00.000Z (1 h 00 min), none served meanwhile; 4 sessions wait",
   );
+});
+
+it("status says where a rollout is with its resources server, and its reward when it is over", () => {
+  const found = {
+    activation_id: "act-1",
+    run_id: "run-1",
+    generation: 0,
+    state: "committing" as const,
+    status: null,
+    attempt: 1,
+    charged: 0,
+    worker_id: null,
+    due_at: null,
+    cancel: null,
+  };
+  const rollout = {
+    state: "verifying" as const,
+    attempt: 1,
+    failed_attempts: 1,
+    failed_tries: 2,
+    unreachable_since: "2026-11-29T16:00:00.000Z",
+    reward: null,
+  };
+  expect(activationLines({ ...found, rollout }, null, undefined, null)).toContain(
+    "  rollout: its resources server scores it, attempt 1, failed attempts: 1, failed tries: 2, the server is out of reach since 2026-11-29T16:00:00.000Z",
+  );
+  const over = { ...rollout, state: "ended" as const, failed_attempts: 0, failed_tries: 0, unreachable_since: null };
+  const ended = { ...found, state: "ended" as const, status: "completed" as const };
+  expect(activationLines({ ...ended, rollout: { ...over, reward: 0.5 } }, null, undefined, null)).toContain("  rollout: over, reward 0.5");
+  expect(activationLines({ ...ended, rollout: over }, null, undefined, null)).toContain("  rollout: over, no reward");
+  expect(activationLines(found, null, undefined, null).join("\n")).not.toContain("rollout");
 });

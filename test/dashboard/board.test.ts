@@ -4,8 +4,9 @@ import type { Failure } from "../../src/contract/failure.ts";
 import { deliver } from "../../src/queue/deliver.ts";
 import { publishProgress } from "../../src/queue/progress.ts";
 import { asked } from "../api/rig.ts";
-import { completedOf, stopReason, type Run } from "../queue/rig.ts";
+import { activationOf, completedOf, completes, stopReason, type Run } from "../queue/rig.ts";
 import { resultOf } from "../support/result-documents.ts";
+import { startChain } from "../resources/rig.ts";
 import { jobOf, jobsOf, KEYS, startBoardRig } from "./signed-in.ts";
 
 const FAILURE: Failure = {
@@ -145,7 +146,25 @@ it("a page of a queue has at most a hundred jobs, and results queues appear by t
   expect((await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=2")).length).toBe(30);
   expect(await jobsOf(board, "activations", "&status=waiting&jobsPerPage=100&page=100000000000000000000000")).toEqual([]);
   const { queues } = (await (await board("/api/queues")).json()) as { queues: { name: string; readOnlyMode: boolean }[] };
-  expect(queues.slice(0, 2).map(({ name }) => name)).toEqual(["activations", "final"]);
-  expect(queues).toHaveLength(52);
+  expect(queues.slice(0, 3).map(({ name }) => name)).toEqual(["activations", "final", "steps"]);
+  expect(queues).toHaveLength(53);
   expect(queues.every(({ readOnlyMode }) => readOnlyMode)).toBe(true);
+});
+
+it("a job of `steps` shows its rollout: where it is with its resources server, and its reward at last", async () => {
+  const { rig, board } = await startBoardRig();
+  const chain = await startChain({}, {}, rig);
+  await chain.add(activationOf("act-1.x"));
+  const [waits] = await jobsOf(board, "steps");
+  expect(waits).toMatchObject({ name: "office/act-1.x · waiting", externalUrl: { href: "/activations/act-1.x" } });
+  await chain.worker(completes(chain.store));
+  chain.steps();
+  expect((await rig.call("/v1/activations/act-1.x/result?wait=60", { key: KEYS.read })).status).toBe(200);
+  await vi.waitFor(
+    async () =>
+      expect((await jobOf(board, "steps", waits!.id)).data).toMatchObject({ status: "completed", ended: { reward: 0, verified: true } }),
+    { timeout: 30_000 },
+  );
+  for (const id of ["act-1.x", "meta", `${waits!.id}:lock`])
+    expect([id, (await board(`/api/queues/steps/${encodeURIComponent(id)}`)).status]).toEqual([id, 404]);
 });

@@ -38,13 +38,17 @@ export interface ChainRig extends Rig {
   asked(rolloutId?: string): string[];
 }
 
-/** Redis, a store, a sentinel and a resources server; workers and steps are the test's. Ends with it. */
-export async function startChain(options: ResourcesServerOptions = {}, server: Partial<ResourcesServer> = {}): Promise<ChainRig> {
-  const rig = await startRig();
+/** Redis, a store, a sentinel and a resources server; workers and steps are the test's. Ends with it, and so does `given`, which it may begin with. */
+export async function startChain(
+  options: ResourcesServerOptions = {},
+  server: Partial<ResourcesServer> = {},
+  given: Rig | null = null,
+): Promise<ChainRig> {
+  const rig = given ?? (await startRig());
   const resources = await startResourcesServer(options);
   onTestFinished(async () => {
     await resources.close();
-    await rig.close();
+    if (given === null) await rig.close();
   });
   const named: ResourcesServer = { url: resources.url, name: "resources", protocol: "session", mcp: true, ...server };
   await rig.sentinel();

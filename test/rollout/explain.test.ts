@@ -151,3 +151,41 @@ it("explains a result of an earlier version and one that was never run", () => {
   expect(explanationText(explain(old))).toContain("server extra: unavailable");
   expect(explanationText(explain(resultOf("act-2", { status: "refused", failure: FAILURE })))).toContain("| first line");
 });
+
+it("explains how a rollout was scored, why it was not, and that its session stayed open", () => {
+  const rollout: NonNullable<ActivationResult["rollout"]> = {
+    protocol: "session",
+    resources_session_id: "s1",
+    row_sha256: "0".repeat(64),
+    verified: true,
+    verifications: 2,
+    verification_cut: false,
+    verification_failure: null,
+    cleanup_error: null,
+  };
+  const lines = (more: Partial<ActivationResult>): string[] => explanationText(explain(resultOf("act-1", more))).split("\n");
+  expect(lines({ rollout, reward: -0.5, verification: { judge: "no\u202Ename", long: "x".repeat(5_000) } }).slice(4)).toEqual([
+    "reward    -0.5, verified 2 times",
+    expect.stringMatching(/^verifier {2}\{"judge":"no\\u202ename","long":"x+ \.\.\.$/),
+  ]);
+  const failed = {
+    ...FAILURE,
+    failure_kind: "verifier_error",
+    cause_code: "verification_failed",
+    failure_reason: "/verify: HTTP 500",
+  } as const;
+  const unscored = {
+    ...rollout,
+    verified: false,
+    verifications: 0,
+    verification_failure: failed,
+    cleanup_error: "/close_session: HTTP 500",
+  };
+  expect(lines({ rollout: unscored }).slice(4)).toEqual([
+    "reward    none",
+    "unscored  verification_failed (verifier_error)",
+    "                | /verify: HTTP 500",
+    "session   not closed: /close_session: HTTP 500",
+  ]);
+  expect(lines({}).join()).not.toContain("reward");
+});

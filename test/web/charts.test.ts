@@ -6,21 +6,33 @@ import { histogramOption } from "../../web/src/charts/histogram-option.ts";
 import { lanesOf, type Span } from "../../web/src/charts/lanes.ts";
 import { DARK, LIGHT, MARKS } from "../../web/src/charts/palette.ts";
 import { timelineHeight, timelineOption } from "../../web/src/charts/timeline-option.ts";
-import { bytesText, countText, durationText, visible } from "../../web/src/charts/words.ts";
+import { bytesText, countText, durationText, rewardText, visible } from "../../web/src/charts/words.ts";
 
 it("bins hold every value once, at most 24 of them, however values are spread", () => {
   fc.assert(
-    fc.property(fc.array(fc.oneof(fc.nat(), fc.double({ min: 0, max: 1e12, noNaN: true })), { minLength: 1, maxLength: 300 }), (values) => {
-      const { bins, count, most } = distributionOf(values)!;
-      expect(bins.reduce((sum, bin) => sum + bin.count, 0)).toBe(count);
-      expect(bins.length).toBeLessThanOrEqual(24);
-      expect(bins.at(-1)!.to).toBeGreaterThanOrEqual(most);
-    }),
+    fc.property(
+      fc.array(fc.oneof(fc.nat(), fc.double({ min: -1e12, max: 1e12, noNaN: true })), { minLength: 1, maxLength: 300 }),
+      (values) => {
+        const { bins, count, most } = distributionOf(values)!;
+        expect(bins.reduce((sum, bin) => sum + bin.count, 0)).toBe(count);
+        expect(bins.length).toBeLessThanOrEqual(24);
+        expect(bins.at(-1)!.to).toBeGreaterThanOrEqual(most);
+      },
+    ),
   );
   const far = distributionOf([...Array.from({ length: 1_000 }, () => 1), 1e9])!;
   expect(far.bins.at(-1)).toMatchObject({ count: 1, to: 1e9 });
   expect(distributionOf([])).toBeNull();
   expect(distributionOf([0, 0, 0])!.bins).toEqual([{ from: 0, to: 1, count: 3 }]);
+  const rewards = distributionOf([-1, -0.95, 0, 0.3, 1])!; // 0.3 / 0.1 is a little less than 3
+  const filled = rewards.bins.filter(({ count: some }) => some > 0).map(({ from, count: some }) => [Number(from.toFixed(6)), some]);
+  expect(filled).toEqual([
+    [-1, 2],
+    [0, 1],
+    [0.3, 1],
+    [1, 1],
+  ]);
+  expect(distributionOf([-1e308, 1e308])!.bins.length).toBeLessThanOrEqual(24);
 });
 
 it("spans of one lane never overlap, and there are no more lanes than spans at once", () => {
@@ -81,6 +93,15 @@ it("words for figures", () => {
   expect([12, 12_345, 12_345_678].map(bytesText)).toEqual(["12 B", "12.3 KB", "12.3 MB"]);
   expect(visible("a\u202Egnp.exe\u0007\nשלום")).toBe("a\\u202egnp.exe\\u0007\nשלום");
 });
+
+it.each([
+  [1, "1"],
+  [0, "0"],
+  [1 / 3, "0.333"],
+  [-0.5, "-0.5"],
+  [0.00004, "0.000040"],
+  [1250, "1,250"],
+])("a reward of %s reads %s", (reward, text) => expect(rewardText(reward)).toBe(text));
 
 /** Relative luminance (WCAG 2.2). */
 function luminance(colour: string): number {

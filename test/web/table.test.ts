@@ -56,7 +56,8 @@ it("a filter survives its address, and any address makes one", () => {
     marks: fc.subarray(["completed", "incomplete", "failed", "refused", "cancelled", "running", "waiting"] as const),
     cause: fc.string({ maxLength: 50 }),
     worker: fc.string({ maxLength: 50 }),
-    sort: fc.constantFrom("id", "state", "worker", "attempts", "started", "took", "tokens", "tool_calls"),
+    reward: fc.constantFrom("", "positive", "zero", "missing"),
+    sort: fc.constantFrom("id", "state", "reward", "worker", "attempts", "started", "took", "tokens", "tool_calls"),
     descending: fc.boolean(),
     page: fc.integer({ min: 1, max: 1_000 }),
   });
@@ -88,6 +89,18 @@ it("rows are found by what they say, and sorted with what is not known last, whi
   expect(ids(matching(rows, { ...plain, marks: ["failed"] }))).toEqual(["act-2"]);
   expect(ids(matching(rows, { ...plain, worker: "w2" }))).toEqual(["act-1"]);
   expect(ids(matching(rows, { ...plain, cause: "exit" }))).toEqual([]);
+});
+
+it("rows are found and sorted by their reward; one that was to be scored and has none is told from one that was not to be", () => {
+  const rows = [ended("none", { reward: null }), ended("low", { reward: -0.5 }), ended("high", { reward: 0.25 }), ended("plain")];
+  rows.push(open("open", { rollout: "verifying", state: "committing" }));
+  const by = (reward: Filter["reward"]): string[] => matching(rows, { ...filterIn(new URLSearchParams()), reward }).map(({ id }) => id);
+  expect(by("positive")).toEqual(["high"]);
+  expect(by("zero")).toEqual(["low"]);
+  expect(by("missing")).toEqual(["none"]);
+  expect(by("")).toHaveLength(5);
+  expect(sorted(rows, { sort: "reward", descending: true }).map(({ id }) => id)).toEqual(["high", "low", "none", "open", "plain"]);
+  expect(rows.at(-1)).toMatchObject({ mark: "running", state: "verifying" });
 });
 
 it("an activation is one row: its end once that is told, and what it does now when it runs again", () => {

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { createRoute, z } from "@hono/zod-openapi";
 import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
-import { findActivations } from "../../queue/find-activation.ts";
 import { retryActivations } from "../../queue/retry.ts";
+import { findKnown } from "../../resources/find-rollouts.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import { enqueueRequest } from "../enqueue-request.ts";
@@ -85,7 +85,7 @@ export function activationRoutes(ports: ApiPorts): Api {
       },
     }),
     async (context) => {
-      const [found] = await findActivations(queues, [context.req.valid("param").id]);
+      const [found] = await findKnown(queues, [context.req.valid("param").id]);
       if (found!.state === "unknown") throw unknown(context.req.valid("param").id);
       return context.json(await stateNow(queues, found!), 200);
     },

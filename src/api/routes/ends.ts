@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute, z } from "@hono/zod-openapi";
-import { findActivations, type FoundActivation } from "../../queue/find-activation.ts";
+import type { FoundActivation } from "../../queue/find-activation.ts";
 import { isEnd, readProgress } from "../../queue/progress.ts";
 import type { Queues } from "../../queue/queues.ts";
 import { isAfter } from "../../queue/stream-watch.ts";
+import { findKnown } from "../../resources/find-rollouts.ts";
 import { activationParam, away, json, problem, waitSeconds } from "../answers.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import { awaitEnd, knownInStore, storedResult } from "../await-end.ts";
@@ -31,8 +32,8 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
       middleware: [requireScope("read")] as const,
       request: { params: activationParam, query: z.object({ wait: waitSeconds(MOST_SECONDS) }) },
       responses: {
-        200: json(resultReply, "it has ended: the whole result"),
-        202: json(stateReply, "it has not ended yet: where it is"),
+        200: json(resultReply, "it has ended: the whole result; of a rollout with a resources server with its reward"),
+        202: json(stateReply, "it has not ended yet, or its rollout is not over: where it is"),
         404: problem("not known here"),
         ...away,
       },
@@ -46,7 +47,8 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
         const found = await awaitEnd(ports, id, { waitMs, signal: place?.signal ?? request });
         // What ended long ago is in the store alone.
         const generation = found.state === "unknown" ? ((await knownInStore(ports, id))?.generation ?? null) : found.generation;
-        const text = generation === null ? null : await storedResult(ports, id, generation);
+        const rollout = found.state === "unknown" ? "over" : found.rollout === null ? "none" : found.state === "ended" ? "over" : "open";
+        const text = generation === null ? null : await storedResult(ports, id, generation, rollout);
         if (text !== null) return context.newResponse(text, 200, { "content-type": "application/json" }) as never; // JSON as it is stored
         if (found.state === "unknown") throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
         if (found.state === "ended")
@@ -84,7 +86,7 @@ export function endRoutes(ports: ApiPorts, room: WaitingRoom): Api {
     async (context) => {
       const { id } = context.req.valid("param");
       const after = context.req.valid("header")["last-event-id"] ?? "0";
-      const [found] = await findActivations(queues, [id]);
+      const [found] = await findKnown(queues, [id]);
       if (found!.state === "unknown") throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
       // So that an EventSource, which connects again after each end, stops.
       if (after !== "0" && (await nothingAfter(queues, found!, after))) return context.body(null, 204);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute, z } from "@hono/zod-openapi";
 import { cancelActivations } from "../../queue/cancel.ts";
-import { findActivations } from "../../queue/find-activation.ts";
+import { findKnown } from "../../resources/find-rollouts.ts";
 import { away, json, problem } from "../answers.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import { requireScope } from "../guards.ts";
@@ -35,7 +35,7 @@ export function manyRoutes({ queues }: ApiPorts): Api {
       const { activation_ids } = context.req.valid("json");
       const activations: z.infer<typeof stateReply>[] = [];
       for (let from = 0; from < activation_ids.length; from += BATCH)
-        activations.push(...(await statesNow(queues, await findActivations(queues, activation_ids.slice(from, from + BATCH)))));
+        activations.push(...(await statesNow(queues, await findKnown(queues, activation_ids.slice(from, from + BATCH)))));
       return context.json({ activations }, 200);
     },
   );

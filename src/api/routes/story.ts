@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRoute } from "@hono/zod-openapi";
-import { findActivations } from "../../queue/find-activation.ts";
+import type { ActivationResult } from "../../contract/result.ts";
+import { asRolloutResult } from "../../resources/documents.ts";
+import { findKnown } from "../../resources/find-rollouts.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
 import { knownInStore } from "../await-end.ts";
 import { requireScope } from "../guards.ts";
+import type { StateReply } from "../messages.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 import type { ApiPorts } from "../ports.ts";
 import { ApiProblem } from "../problem.ts";
@@ -14,6 +17,9 @@ import { endedStory, openStory, storySchema } from "../story.ts";
 export function storyRoutes(ports: ApiPorts): Api {
   const { queues, store } = ports;
   const routes = newRoutes();
+  // Of what Redis knows, it knows whose it is.
+  const rolloutOf = (committed: ActivationResult, now: StateReply | null): Promise<ActivationResult | null> =>
+    now === null || now.rollout !== undefined ? asRolloutResult(store, committed) : Promise.resolve(null);
   routes.openapi(
     createRoute({
       method: "get",
@@ -25,12 +31,12 @@ export function storyRoutes(ports: ApiPorts): Api {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
-      const [found] = await findActivations(queues, [id]);
+      const [found] = await findKnown(queues, [id]);
       const now = found!.state === "unknown" ? null : await stateNow(queues, found!);
       // What ended long ago is in the store alone.
       const committed = now === null || now.state === "ended" ? await knownInStore(ports, id) : null;
       if (committed !== null && (now === null || now.generation === committed.generation))
-        return context.json(endedStory(committed, now), 200);
+        return context.json(endedStory((await rolloutOf(committed, now)) ?? committed, now), 200);
       if (now === null) throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
       return context.json(openStory(now, found!.task_id, await store.readAttempts(id)), 200);
     },

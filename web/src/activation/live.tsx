@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StateReply } from "../../../src/api/messages.ts";
+import { isAtWork, placeOf } from "./place.ts";
 import { roughText, wholeText } from "../charts/words.ts";
 import { Fact, Moment, Name, State } from "../parts.tsx";
 import { useNow } from "../repeat.ts";
@@ -18,7 +19,7 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
     <section class="card live" aria-labelledby="live">
       <div class="head">
         <h2 id="live">Now</h2>
-        <State mark={has ? "running" : "waiting"}>{now.state}</State>
+        <State mark={isAtWork(now) ? "running" : "waiting"}>{placeOf(now)}</State>
         <span class="dim">updates by itself</span>
       </div>
       <dl class="facts small">
@@ -41,6 +42,7 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
           <Fact name="Last event">{roughText(Math.max(0, clock - Date.parse(last.at)))} ago</Fact>
         )}
       </dl>
+      {now.rollout !== undefined && <AtServer rollout={now.rollout} isShown={now.attempt !== null} />}
       {now.cancel !== null && (
         <p class="notice" role="status">
           To be cancelled: asked by {now.cancel.by}
@@ -59,5 +61,32 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
         </ol>
       )}
     </section>
+  );
+}
+
+const PHASES: Record<NonNullable<StateReply["rollout"]>["state"], string> = {
+  waiting: "waits for a place, or for its next attempt",
+  seeding: "prepares its session",
+  activation: "in its session",
+  verifying: "scores it",
+  closing: "closes its session",
+  ended: "over",
+};
+
+/** Where a rollout is that has not ended. */
+function AtServer({ rollout, isShown }: { rollout: NonNullable<StateReply["rollout"]>; isShown: boolean }) {
+  const { state, attempt, failed_attempts, failed_tries, unreachable_since } = rollout;
+  return (
+    <dl class="facts small more">
+      <Fact name="Resources server">{PHASES[state]}</Fact>
+      {!isShown && <Fact name="Attempt">{attempt + 1}</Fact>}
+      {failed_attempts > 0 && <Fact name="Failed attempts">{wholeText(failed_attempts)}</Fact>}
+      {failed_tries > 0 && <Fact name="Failed tries">{wholeText(failed_tries)}</Fact>}
+      {unreachable_since !== null && (
+        <Fact name="Out of reach since">
+          <Moment at={unreachable_since} />
+        </Fact>
+      )}
+    </dl>
   );
 }

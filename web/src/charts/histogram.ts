@@ -19,18 +19,27 @@ export interface Distribution {
 }
 
 const MOST_BINS = 24;
+/** 0.3 / 0.1 is a little less than 3. */
+const ROUNDING = 1e-9;
 
 /** How values are spread, for a chart and in figures; null of none. Pure. */
 export function distributionOf(values: readonly number[]): Distribution | null {
   if (values.length === 0) return null;
   const sorted = Float64Array.from(values).sort();
   const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
-  const most = sorted.at(-1)!;
+  const [least, most] = [sorted[0]!, sorted.at(-1)!];
   const [p50, p90, p99] = [at(0.5), at(0.9), at(0.99)];
-  const step = niceStep(Math.max(p99, p50 * 2) / MOST_BINS, values.every(Number.isInteger));
-  const last = Math.min(MOST_BINS - 1, Math.floor(most / step));
-  const bins = Array.from({ length: last + 1 }, (_, index): Bin => ({ from: index * step, to: (index + 1) * step, count: 0 }));
-  for (const value of sorted) bins[Math.min(last, Math.floor(value / step))]!.count += 1;
+  const below = Math.min(0, least); // rewards may be negative
+  const widest = Math.max(p99, p50 * 2) - below;
+  const step = niceStep(widest / (below < 0 ? MOST_BINS - 2 : MOST_BINS), values.every(Number.isInteger));
+  const placeOf = (value: number): number => Math.floor(value / step + ROUNDING);
+  const first = placeOf(below);
+  const last = Math.min(MOST_BINS - 1, Math.max(0, placeOf(most)) - first);
+  const bins = Array.from({ length: last + 1 }, (_, index): Bin => {
+    const at = first + index;
+    return { from: at * step, to: (at + 1) * step, count: 0 };
+  });
+  for (const value of sorted) bins[Math.max(0, Math.min(last, placeOf(value) - first))]!.count += 1;
   bins[last]!.to = Math.max(bins[last]!.to, most);
   return { bins, count: sorted.length, p50, p90, p99, most, sum: sorted.reduce((sum, each) => sum + each, 0) };
 }
@@ -39,5 +48,6 @@ export function distributionOf(values: readonly number[]): Distribution | null {
 function niceStep(least: number, whole: boolean): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, Number.MIN_VALUE)));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= least) ?? power;
-  return whole ? Math.max(1, step) : step > 0 && Number.isFinite(step) ? step : 1;
+  const usable = step > 0 && Number.isFinite(step) ? step : 1;
+  return whole ? Math.max(1, usable) : usable;
 }

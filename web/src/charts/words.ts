@@ -24,6 +24,12 @@ export function countText(count: number): string {
   return count < 999_950 ? `${(count / 1_000).toFixed(1)} k` : `${(count / 1_000_000).toFixed(2)} M`;
 }
 
+/** "0.7", "0.333", "-1", "1,250": three digits after the point at most, and more only where there would be no other. Pure. */
+export function rewardText(reward: number): string {
+  const near = Math.round(reward * 1_000) / 1_000;
+  return near === 0 && reward !== 0 ? reward.toPrecision(2) : near.toLocaleString("en-US", { maximumFractionDigits: 3 });
+}
+
 /** "12,345". Pure. */
 export function wholeText(count: number): string {
   return Math.round(count).toLocaleString("en-US");

@@ -5,6 +5,8 @@ import type { CancelReply, RetryReply } from "../../../src/api/messages.ts";
 import type { Story } from "../../../src/api/story.ts";
 import { Artifacts } from "../activation/artifacts.tsx";
 import { AttemptStory, Reason } from "../activation/attempt.tsx";
+import { isAtWork, placeOf } from "../activation/place.ts";
+import { Score } from "../activation/score.tsx";
 import { Live } from "../activation/live.tsx";
 import { useStory } from "../activation/use-story.ts";
 import { askJson, segment } from "../ask.ts";
@@ -46,6 +48,7 @@ export function ActivationPage({ id }: { id: string }) {
         <>
           {isLost(story) && <p class="notice">It has ended; its result is not in the store any more. What is left of it:</p>}
           {story.ending === null && story.now !== null && !isLost(story) && <Live now={story.now} events={events} />}
+          {story.rollout !== undefined && <Score rollout={story.rollout} now={story.now} />}
           {story.ending !== null && <Ending story={story} />}
           {story.left_out.attempts > 0 && <p class="notice">{wholeText(story.left_out.attempts)} earlier attempts are in the store.</p>}
           {story.attempts.toReversed().map((attempt, index) => (
@@ -64,13 +67,13 @@ function isLost({ ending, now }: Story): boolean {
 }
 
 function stateOf(story: Story): string {
-  return story.ending?.status ?? story.now?.status ?? story.now?.state ?? "";
+  return story.ending?.status ?? story.now?.status ?? (story.now === null ? "" : placeOf(story.now));
 }
 
 function StoryState({ story }: { story: Story }) {
   const status = story.ending?.status ?? story.now?.status;
   if (status != null) return <State mark={status}>{status}</State>;
-  return <State mark={story.now?.worker_id == null ? "waiting" : "running"}>{stateOf(story)}</State>;
+  return <State mark={story.now !== null && isAtWork(story.now) ? "running" : "waiting"}>{stateOf(story)}</State>;
 }
 
 /** The failure of the last attempt is the activation's, and stands above already. */

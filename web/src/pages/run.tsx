@@ -51,12 +51,13 @@ export function RunPage({ runId, theme }: { runId: string; theme: Theme }) {
 }
 
 function RunState({ run }: { run: RunReply }) {
-  const open = run.waiting + run.parked + run.delayed + run.running;
+  const withServer = run.rollouts?.with_server ?? 0;
+  const open = run.waiting + run.parked + run.delayed + run.running + withServer;
   if (open === 0) return <State mark="completed">ended</State>;
   if (run.breaker !== null) return <State mark="failed">holds itself back</State>;
   if (run.budget.spent !== null) return <State mark="cancelled">budget spent</State>;
   if (run.paused !== null) return <State mark="cancelled">paused</State>;
-  return run.running > 0 ? <State mark="running">running</State> : <State mark="waiting">waiting</State>;
+  return run.running + withServer > 0 ? <State mark="running">running</State> : <State mark="waiting">waiting</State>;
 }
 
 function percent({ total, ended }: RunReply): string {

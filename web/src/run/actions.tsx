@@ -11,7 +11,7 @@ export function Actions({ run, again }: { run: RunReply; again: () => void }) {
   const [told, setTold] = useState("");
   const base = `/v1/runs/${segment(run.run_id)}`;
   const { failed, refused, cancelled } = run.ended;
-  const open = run.waiting + run.parked + run.delayed + run.running;
+  const open = run.waiting + run.parked + run.delayed + run.running + (run.rollouts?.with_server ?? 0);
   const held = run.paused !== null || run.breaker !== null;
   const done = (text: string): void => {
     setTold(text);

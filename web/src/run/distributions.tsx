@@ -3,17 +3,18 @@ import { useMemo } from "preact/hooks";
 import { distributionOf, type Distribution } from "../charts/histogram.ts";
 import { histogramOption } from "../charts/histogram-option.ts";
 import type { Palette } from "../charts/palette.ts";
-import { countText, durationText, wholeText } from "../charts/words.ts";
+import { countText, durationText, rewardText, wholeText } from "../charts/words.ts";
 import { Chart } from "../chart.tsx";
 import type { TableRow } from "./table-rows.ts";
 
 const HEIGHT = 132;
 
-/** How time, tokens and tool calls are spread over the activations that ended. */
+/** How rewards, time, tokens and tool calls are spread over the activations that ended. */
 export function Distributions({ rows, palette }: { rows: readonly TableRow[]; palette: Palette }) {
   const ended = useMemo(() => rows.filter((row) => row.ended !== null), [rows]);
   const spread = useMemo(
     () => [
+      { name: "Reward", words: rewardText, found: distributionOf(known(ended, "reward")) },
       { name: "Time with Codex", words: durationText, found: distributionOf(known(ended, "took")) },
       { name: "Tokens", words: countText, found: distributionOf(known(ended, "tokens")) },
       { name: "Tool calls", words: countText, found: distributionOf(known(ended, "tool_calls")) },
@@ -24,7 +25,7 @@ export function Distributions({ rows, palette }: { rows: readonly TableRow[]; pa
   return (
     <div class="three">
       {spread.map(({ name, words, found }) =>
-        found === null ? null : <Spread key={name} name={name} words={words} found={found} palette={palette} />,
+        found === null ? null : <Spread key={name} {...{ name, words, found, palette }} figures={figuresOf(name, found, words, ended)} />,
       )}
     </div>
   );
@@ -35,11 +36,11 @@ interface Props {
   words: (value: number) => string;
   found: Distribution;
   palette: Palette;
+  figures: string;
 }
 
-function Spread({ name, words, found, palette }: Props) {
+function Spread({ name, words, found, palette, figures }: Props) {
   const option = useMemo(() => histogramOption(found, palette, words), [found, palette, words]);
-  const figures = `median ${words(found.p50)}, 90 % within ${words(found.p90)}, most ${words(found.most)}`;
   return (
     <figure class="card">
       <figcaption>
@@ -76,6 +77,13 @@ function Spread({ name, words, found, palette }: Props) {
   );
 }
 
-function known(rows: readonly TableRow[], field: "took" | "tokens" | "tool_calls"): number[] {
+/** Of rewards the mean, and over how many, is what anybody asks for. */
+function figuresOf(name: string, { p50, p90, most, sum, count }: Distribution, words: Props["words"], ended: readonly TableRow[]): string {
+  if (name !== "Reward") return `median ${words(p50)}, 90 % within ${words(p90)}, most ${words(most)}`;
+  const without = ended.filter(({ scored, reward }) => scored && reward === null).length;
+  return `mean ${words(sum / count)} of ${wholeText(count)} scored, median ${words(p50)}${without === 0 ? "" : `; ${wholeText(without)} ended without one`}`;
+}
+
+function known(rows: readonly TableRow[], field: "reward" | "took" | "tokens" | "tool_calls"): number[] {
   return rows.flatMap((row) => row[field] ?? []);
 }

@@ -8,16 +8,18 @@ import { filterIn, searchOf } from "./filter.ts";
 
 /** How far a run is, at a glance. */
 export function Summary({ run }: { run: RunReply }) {
-  const { total, ended, running, waiting, parked, delayed } = run;
+  const { total, ended, running, waiting, parked, delayed, rollouts } = run;
   const over = Object.values(ended).reduce((sum, each) => sum + each, 0);
+  // Of what is with the resources server, as the table has it.
+  const atWork = rollouts === null ? 0 : Math.min(rollouts.with_server, rollouts.verifying + rollouts.closing);
   const counts: [Mark, number][] = [
     ["completed", ended.completed],
     ["incomplete", ended.incomplete],
     ["failed", ended.failed],
     ["refused", ended.refused],
     ["cancelled", ended.cancelled],
-    ["running", running],
-    ["waiting", waiting + parked + delayed],
+    ["running", running + atWork],
+    ["waiting", waiting + parked + delayed + (rollouts?.with_server ?? 0) - atWork],
   ];
   const share = total === 0 ? 0 : Math.floor((100 * over) / total);
   const text = counts.map(([mark, count]) => `${wholeText(count)} ${MARK_NAMES[mark]}`).join(", ");
@@ -34,11 +36,11 @@ export function Summary({ run }: { run: RunReply }) {
           {over === total ? "nothing" : run.eta_seconds === null ? "not known yet" : `about ${roughText(run.eta_seconds * 1_000)}`}
         </Fact>
         <Fact name="Rate">{run.ended_per_minute === null ? "–" : `${run.ended_per_minute.toFixed(1)} / min`}</Fact>
-        <Fact name="Running">
+        <Fact name={rollouts === null ? "Running" : "Sessions running"}>
           {wholeText(running)}
           {run.limit !== null && <span class="dim"> of at most {wholeText(run.limit)}</span>}
         </Fact>
-        <Fact name="Waiting">
+        <Fact name={rollouts === null ? "Waiting" : "Sessions waiting"}>
           {wholeText(waiting)}
           <span class="dim">{waitsFor(run)}</span>
         </Fact>
@@ -48,6 +50,7 @@ export function Summary({ run }: { run: RunReply }) {
           </Fact>
         )}
       </dl>
+      {rollouts !== null && <WithServer rollouts={rollouts} />}
       <div class="progress" role="img" aria-label={`${share} % ended: ${text}`}>
         {counts.map(([mark, count]) => count > 0 && <span key={mark} class={`part is-${mark}`} style={{ flexGrow: count }} />)}
       </div>
@@ -65,6 +68,30 @@ export function Summary({ run }: { run: RunReply }) {
         ))}
       </ul>
     </section>
+  );
+}
+
+const PHASES = [
+  ["waiting", "Wait for it"],
+  ["seeding", "Seeding"],
+  ["activation", "In their session"],
+  ["verifying", "Verifying"],
+  ["closing", "Closing"],
+] as const;
+
+/** Where the rollouts are that have not ended. */
+function WithServer({ rollouts }: { rollouts: NonNullable<RunReply["rollouts"]> }) {
+  return (
+    <>
+      <h3>With the resources server</h3>
+      <dl class="facts small">
+        {PHASES.map(([phase, name]) => (
+          <Fact key={phase} name={name}>
+            {wholeText(rollouts[phase])}
+          </Fact>
+        ))}
+      </dl>
+    </>
   );
 }
 

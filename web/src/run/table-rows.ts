@@ -21,6 +21,10 @@ export interface TableRow {
   tokens: number | null;
   tool_calls: number | null;
   servers: { granted: number; skipped: number; unavailable: number; unknown: number } | null;
+  /** By a resources server, when it ended. */
+  reward: number | null;
+  /** A resources server was to score it. */
+  scored: boolean;
   /** What its session does, while it runs. */
   note: string | null;
 }
@@ -38,7 +42,7 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
       worker,
       started,
       mark: waits ? "waiting" : "running",
-      state: row.state,
+      state: row.rollout === undefined || row.rollout === "waiting" ? row.state : row.rollout,
       cause: null,
       kind: null,
       attempts: row.attempt === null ? null : row.attempt + 1,
@@ -47,6 +51,8 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
       tokens: row.last?.counts?.tokens ?? null,
       tool_calls: row.last?.counts?.tool_calls ?? null,
       servers: null,
+      reward: null,
+      scored: row.rollout !== undefined,
       note: row.last?.note ?? null,
     };
   }
@@ -67,6 +73,8 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
     tokens: row.tokens,
     tool_calls: row.tool_calls,
     servers: row.servers,
+    reward: row.reward ?? null,
+    scored: row.reward !== undefined,
     note: null,
   };
 }

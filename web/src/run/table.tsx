@@ -3,18 +3,25 @@ import type { ComponentChildren } from "preact";
 import { useId, useMemo } from "preact/hooks";
 import { Link, useLocation, useSearch } from "wouter-preact";
 import { MARKS, type Mark } from "../charts/palette.ts";
-import { countText, durationText, wholeText } from "../charts/words.ts";
+import { countText, durationText, rewardText, wholeText } from "../charts/words.ts";
 import { ActivationLink, Moment, Name, State } from "../parts.tsx";
-import { filterIn, matching, searchOf, sorted, type Filter, type Sort } from "./filter.ts";
+import { filterIn, matching, REWARDS, searchOf, sorted, type Filter, type RewardChoice, type Sort } from "./filter.ts";
 import type { TableRow } from "./table-rows.ts";
 
 // Pages, not one endless list: everything is in the document as it stands there, so that the keyboard, a screen reader and the
 // browser's own search find it, and the place in it is part of the address.
 const PER_PAGE = 100;
 
-const COLUMNS: { sort: Sort; name: string; number?: true }[] = [
+interface Column {
+  sort: Sort;
+  name: string;
+  number?: true;
+}
+
+const ALL_COLUMNS: readonly Column[] = [
   { sort: "id", name: "Activation" },
   { sort: "state", name: "Outcome" },
+  { sort: "reward", name: "Reward", number: true },
   { sort: "worker", name: "Worker" },
   { sort: "attempts", name: "Attempts", number: true },
   { sort: "started", name: "Started" },
@@ -22,6 +29,8 @@ const COLUMNS: { sort: Sort; name: string; number?: true }[] = [
   { sort: "tokens", name: "Tokens", number: true },
   { sort: "tool_calls", name: "Calls", number: true },
 ];
+
+const REWARD_NAMES: Record<RewardChoice, string> = { "": "all", positive: "above 0", zero: "0 or below", missing: "ended without one" };
 
 /** All activations of a run; the address says which are shown, and how. */
 export function Table({ rows, complete }: { rows: readonly TableRow[]; complete: boolean }) {
@@ -36,7 +45,9 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
   const first = (page - 1) * PER_PAGE;
   const causes = useMemo(() => distinct(rows, "cause"), [rows]);
   const workers = useMemo(() => distinct(rows, "worker"), [rows]);
-  const isFiltered = filter.q !== "" || filter.marks.length > 0 || filter.cause !== "" || filter.worker !== "";
+  const isFiltered = filter.q !== "" || filter.marks.length > 0 || filter.cause !== "" || filter.worker !== "" || filter.reward !== "";
+  const isScored = useMemo(() => rows.some(({ scored }) => scored), [rows]);
+  const columns = isScored ? ALL_COLUMNS : ALL_COLUMNS.filter(({ sort }) => sort !== "reward");
   return (
     <section class="card flush" id="activations" aria-labelledby="activations-title">
       <h2 id="activations-title">Activations</h2>
@@ -66,13 +77,22 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
         <Choice name="Worker" value={filter.worker} onChange={(worker) => change({ worker })}>
           <Options found={workers} chosen={filter.worker} />
         </Choice>
+        {(isScored || filter.reward !== "") && (
+          <Choice name="Reward" value={filter.reward} onChange={(value) => change({ reward: value as RewardChoice })}>
+            {REWARDS.map((each) => (
+              <option key={each} value={each}>
+                {REWARD_NAMES[each]}
+              </option>
+            ))}
+          </Choice>
+        )}
         <Choice
           name="Sort by"
           class="small-only"
           value={`${filter.sort} ${filter.descending ? "down" : "up"}`}
           onChange={(value) => change({ sort: value.split(" ")[0] as Sort, descending: value.endsWith("down") })}
         >
-          {COLUMNS.flatMap(({ sort, name }) =>
+          {columns.flatMap(({ sort, name }) =>
             ["down", "up"].map((way) => (
               <option key={`${sort} ${way}`} value={`${sort} ${way}`}>
                 {name} {way === "down" ? "↓" : "↑"}
@@ -81,7 +101,7 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
           )}
         </Choice>
         {isFiltered && (
-          <button type="button" onClick={() => change({ q: "", marks: [], cause: "", worker: "" })}>
+          <button type="button" onClick={() => change({ q: "", marks: [], cause: "", worker: "", reward: "" })}>
             Show all
           </button>
         )}
@@ -91,7 +111,7 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
         <table class="rows stack">
           <thead>
             <tr>
-              {COLUMNS.map(({ sort, name, number }) => {
+              {columns.map(({ sort, name, number }) => {
                 const isSorted = filter.sort === sort;
                 const descending = isSorted ? !filter.descending : number === true || sort === "started";
                 return (
@@ -113,7 +133,7 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
           </thead>
           <tbody>
             {shown.slice(first, first + PER_PAGE).map((row) => (
-              <Row key={row.id} row={row} />
+              <Row key={row.id} row={row} isScored={isScored} />
             ))}
           </tbody>
         </table>
@@ -123,8 +143,8 @@ export function Table({ rows, complete }: { rows: readonly TableRow[]; complete:
   );
 }
 
-function Row({ row }: { row: TableRow }) {
-  const { id, mark, state, task, cause, worker, attempts, started, took, tokens, tool_calls, servers, note } = row;
+function Row({ row, isScored }: { row: TableRow; isScored: boolean }) {
+  const { id, mark, state, task, cause, reward, worker, attempts, started, took, tokens, tool_calls, servers, note } = row;
   return (
     <tr>
       <th scope="row" data-name="Activation">
@@ -139,6 +159,11 @@ function Row({ row }: { row: TableRow }) {
         <State mark={mark}>{state}</State>
         {(cause ?? note) !== null && <span class="under">{cause ?? note}</span>}
       </td>
+      {isScored && (
+        <td data-name="Reward" class="number">
+          {reward === null ? "–" : rewardText(reward)}
+        </td>
+      )}
       <td data-name="Worker">{worker === null ? "–" : <Name>{worker}</Name>}</td>
       <td data-name="Attempts" class="number">
         {attempts ?? "–"}

@@ -58,7 +58,7 @@ export function useRun(runId: string): RunNow {
       ),
       askRows(`${base}/rows?state=running&limit=${MOST_OPEN}`, (row) => running.push(tableRow(row, now)), signal),
     ]);
-    const waitingCount = told.waiting + told.parked + told.delayed;
+    const waitingCount = told.waiting + told.parked + told.delayed + (told.rollouts?.with_server ?? 0);
     const changed = waitingCount !== known.waitingCount;
     if (known.looks % WAITING_EVERY === 0 || (changed && waitingCount <= FEW)) {
       const waiting: TableRow[] = [];
