@@ -141,6 +141,7 @@ export const KILL_PLACES: readonly KillPlace[] = [
   },
   { ...FINAL, name: "take", what: "`final` has the result", holds: "await committedResult(", before: "ended" },
   { ...FINAL, name: "deliver", what: "the result is delivered", holds: 'await queues.tracing.within("deliver", ' },
+  { ...FINAL, name: "leave", what: "it has left its run", holds: "await leaveRun(", after: null }, // as the next but one
   { ...FINAL, name: "push", what: "its webhooks are queued", holds: "await pushEnd(" },
   // Only where a resources server is; test/resources/killed.slow.test.ts kills a little later, before the score is kept.
   { ...FINAL, name: "wake", what: "its rollout is woken", holds: "await wakeStep(", after: null },
