@@ -6,6 +6,10 @@ const shared = {
   pool: "forks" as const,
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // A worker runs one file after the other in one process: loading what they all import once is a fifth of a run. So a file leaves
+  // its process as it found it, which test/support/leaves-nothing.ts checks.
+  isolate: false,
+  setupFiles: ["test/support/leaves-nothing.ts"],
   // More than the cores of a small machine: most files wait for real processes half of their time.
   maxWorkers: 4,
 };

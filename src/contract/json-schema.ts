@@ -7,12 +7,17 @@ import { attemptSchema, resultSchema } from "./result.ts";
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
+/** The names of what jsonSchemas() makes, which takes a while. */
+export const JSON_SCHEMA_NAMES = ["activation", "result", "attempt", "observations", "failure"] as const;
+
+type JsonSchemaFile = `${(typeof JSON_SCHEMA_NAMES)[number]}.json`;
+
 /**
  * JSON Schemas (draft-07, which validators of every language read) by file name, for producers and consumers that are
  * not TypeScript. The activation is described as a producer writes it: defaults and derived ids may be left out. What
  * depends on several fields or on a deployment is not in them; the refusals say it at admission.
  */
-export function jsonSchemas(): Record<string, JsonSchema> {
+export function jsonSchemas(): Record<JsonSchemaFile, JsonSchema> {
   // Derived when absent (derive.ts).
   const written = activationSchema.partial({ activation_id: true, run_id: true, episode_id: true });
   return {

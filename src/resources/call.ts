@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Agent, request, type Dispatcher } from "undici";
+import type { Agent, Dispatcher, request } from "undici";
 import { messageOf } from "../errors.ts";
 import { Bound } from "../host/bound.ts";
 import { redactTail, type SecretSet } from "../redact/index.ts";
@@ -45,18 +45,30 @@ export interface Caller {
  * Each call has a connection of its own, because one that was kept may be closed by its server just then.
  */
 export function openCaller(): Caller {
-  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS }, pipelining: 0 });
+  let opened: Promise<Http> | null = null;
+  const http = (): Promise<Http> => (opened ??= openHttp());
   return {
-    post: (call) => bounded(agent, "POST", call),
-    get: (call) => bounded(agent, "GET", { ...call, body: undefined }),
-    close: () => agent.destroy(),
+    post: async (call) => bounded(await http(), "POST", call),
+    get: async (call) => bounded(await http(), "GET", { ...call, body: undefined }),
+    close: async () => (await opened)?.agent.destroy(),
   };
 }
 
-async function bounded(agent: Agent, method: "POST" | "GET", call: Call): Promise<CallAnswer> {
+interface Http {
+  agent: Agent;
+  request: typeof request;
+}
+
+/** Loaded with the first call: most commands and workers make none, and it is a fifth of their start. */
+async function openHttp(): Promise<Http> {
+  const { Agent, request } = await import("undici");
+  return { agent: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS }, pipelining: 0 }), request };
+}
+
+async function bounded(http: Http, method: "POST" | "GET", call: Call): Promise<CallAnswer> {
   const bound = new Bound({ seconds: call.timeoutMs / 1_000, signal: call.signal });
   try {
-    return await send(agent, method, call, bound.signal);
+    return await send(http, method, call, bound.signal);
   } catch (error) {
     call.signal.throwIfAborted();
     if (error instanceof CallFailure) throw error;
@@ -68,11 +80,11 @@ async function bounded(agent: Agent, method: "POST" | "GET", call: Call): Promis
   }
 }
 
-async function send(agent: Agent, method: "POST" | "GET", call: Call, signal: AbortSignal): Promise<CallAnswer> {
+async function send(http: Http, method: "POST" | "GET", call: Call, signal: AbortSignal): Promise<CallAnswer> {
   const cookie = cookieHeader(call.cookies);
   const options = {
     method,
-    dispatcher: agent,
+    dispatcher: http.agent,
     signal,
     reset: true,
     headers: {
@@ -84,7 +96,7 @@ async function send(agent: Agent, method: "POST" | "GET", call: Call, signal: Ab
   };
   let url = call.url;
   for (let redirects = 0; ; redirects++) {
-    const answer = await request(url, options);
+    const answer = await http.request(url, options);
     const { statusCode: status, headers } = answer;
     const target = status === 307 || status === 308 ? sameOrigin(headers["location"], url) : null;
     if (target !== null && redirects < MAX_REDIRECTS) {

@@ -77,8 +77,8 @@ describe("createRedactStream", () => {
       let out = 0;
       stream.on("data", (bytes: Buffer) => (out += bytes.length));
       const chunk = Buffer.from(unit.repeat(4096));
-      for (let round = 0; round < 100; round++) await new Promise((resolve) => stream.write(chunk, resolve));
-      expect(out).toBeGreaterThan(99 * chunk.length);
+      for (let round = 0; round < 20; round++) await new Promise((resolve) => stream.write(chunk, resolve));
+      expect(out).toBeGreaterThan(19 * chunk.length);
       stream.destroy();
     }
   });
