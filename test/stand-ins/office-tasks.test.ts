@@ -107,7 +107,8 @@ test.each(WORKING)("the commands of $id write what it hands in", ({ id, delivera
   expect(finished).toEqual([deliverables.map((name) => `{{workdir}}/${name}`)]);
 });
 
-describe.each(await codexVersions())("Codex $name", ({ codex }) => {
+// The packaged one; whole attempts are tried with both.
+describe.each((await codexVersions()).slice(0, 1))("Codex $name", ({ codex }) => {
   test.each(["expense-report-check", "holiday-roster"])("%s ends as expected, over its tool error or cut stream", async (id) => {
     const [model, tools] = [await startModelServer({ apiKey: "key" }), await startOfficeTools()];
     onTestFinished(async () => {
