@@ -2,7 +2,6 @@
 import { newRunId } from "../contract/identity.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerOpening } from "../queue/breaker.ts";
-import type { BudgetLimit } from "../queue/budget.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
@@ -11,21 +10,20 @@ import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
 import { EXIT } from "./exit-code.ts";
-import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
+import { makeEnqueuer } from "./enqueuer.ts";
 import type { ResultFacts } from "./facts.ts";
 import { checkWithReferences } from "./fetch-references.ts";
 import type { Fleet } from "./fleet.ts";
 import { openOutputDir, type Manifest, type OutputDir } from "./output-dir.ts";
 import { describePlan, planWork } from "./plan.ts";
-import { probe } from "./probe.ts";
 import type { Reporter } from "./progress.ts";
 import { refusedResults } from "./refused-row.ts";
 import { keepRowFile } from "./row-file.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { summarise, type Summary } from "./summary.ts";
 import { describeBadRows, type TaskCheck, type TaskSource } from "./tasks.ts";
-import { makeTally, type Tally } from "./tally.ts";
-import { aborted } from "./waiting.ts";
+import { makeTally } from "./tally.ts";
+import { workOff, type WorkEnd } from "./work-off.ts";
 
 export interface BatchRequest {
   out: string;
@@ -115,11 +113,7 @@ interface Batch {
   startedAt: number;
 }
 
-interface BatchEnd {
-  /** It was stopped with tasks left. */
-  interrupted: boolean;
-  /** What kept it from starting those that are left. */
-  budgetSpent: BudgetLimit | null;
+interface BatchEnd extends WorkEnd {
   openings: BreakerOpening[];
 }
 
@@ -169,7 +163,7 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     });
     try {
       const probes = spent === null ? (request.probe ?? (plan.work.size > 20 ? 1 : 0)) : 0; // nothing would begin
-      const end = await work(batch, fleet, tally, enqueuer, { planned: plan.work.size, probes });
+      const end = await workOff({ ...batch, fleet, tally, enqueuer, ...ports }, { planned: plan.work.size, probes });
       await budget.look(fleet); // since the last look
       return { ...end, openings: (await fleet.breaker(source.runId)).openings };
     } finally {
@@ -180,47 +174,6 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     await fleet.close();
     await rows.close();
   }
-}
-
-async function work(
-  batch: Batch,
-  fleet: Fleet,
-  tally: Tally,
-  enqueuer: Enqueuer,
-  { planned, probes }: { planned: number; probes: number },
-): Promise<Omit<BatchEnd, "openings">> {
-  const { stop } = batch.ports;
-  const working = (async () => {
-    const probing = probes > 0 && planned > probes;
-    const probeIds = probing ? await enqueuer.next(probes, stop.signal) : [];
-    if (!probing) await enqueuer.next(Number.POSITIVE_INFINITY, stop.signal);
-    if (planned > 0 && !stop.signal.aborted) await fleet.startWorkers();
-    if (probing) {
-      await probe({ fleet, tally, files: batch.files, enqueuer, ids: probeIds, signal: stop.signal });
-      await enqueuer.next(Number.POSITIVE_INFINITY, stop.signal);
-    }
-    await tally.allTaken;
-  })();
-  try {
-    const held = tally.held.then((why) => ({ why }));
-    const how = await Promise.race([working, tally.broken, aborted(stop.signal), held]);
-    if (how !== undefined) {
-      await fleet.stopWorkers({ now: false });
-      await tally.sweep();
-      if (tally.left() === 0) return { interrupted: false, budgetSpent: null };
-      return how.why === "breaker" ? { interrupted: true, budgetSpent: null } : { interrupted: false, budgetSpent: how.why };
-    }
-  } catch (error) {
-    await fleet.stopWorkers({ now: false });
-    throw error;
-  } finally {
-    working.catch(() => undefined); // reported by the race, or overtaken by the stop
-  }
-  if (!stop.signal.aborted) return { interrupted: false, budgetSpent: null };
-  batch.ports.reporter.say("stopping: nothing new is taken, what runs is handed back; once more stops at once");
-  await Promise.race([fleet.stopWorkers({ now: false }), aborted(stop.now).then(() => fleet.stopWorkers({ now: true }))]);
-  await tally.sweep();
-  return { interrupted: tally.left() > 0, budgetSpent: null };
 }
 
 function requireRunnable(request: BatchRequest, check: TaskCheck): void {
