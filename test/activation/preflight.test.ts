@@ -156,7 +156,8 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
       connection: { transport: "streamable_http", url: office.url, headers: { "X-NeMo-Gym-Session-Token": office.mintToken(id, null) } },
     });
     const lacking = grant("lacking", office.url, { expected_tools: ["finish", "submit_invoice"] });
-    const raw = activation(id, [...bad.map(([name, url]) => grant(name, url)), good, lacking], {}, [
+    const bound = { codex: { mcp_startup_timeout_seconds: 6 } }; // the good one must answer within it on a busy machine too
+    const raw = activation(id, [...bad.map(([name, url]) => grant(name, url)), good, lacking], bound, [
       step(mcp("office", "web_search", { query: "q" })),
       step(say("ok")),
     ]);
@@ -173,8 +174,8 @@ describe.each(versions)("servers that are looked at before Codex $name starts", 
     const config = await read("config.toml");
     expect(config).toContain("[mcp_servers.office]");
     for (const [name] of bad) expect(config).not.toContain(`mcp_servers.${name}`);
-    // Two seconds for all of them together, before and not in the agent's time; Codex alone would wait for 42.
-    expect(result?.timing?.setup_ms).toBeGreaterThanOrEqual(2_000);
+    // Once for all of them together, before and not in the agent's time; Codex alone would wait for longer.
+    expect(result?.timing?.setup_ms).toBeGreaterThanOrEqual(6_000);
     expect(result?.timing?.setup_ms).toBeLessThan(40_000);
     expect(result?.timing?.run_ms).toBeLessThan(40_000);
     expectNoToken(result, runner);
