@@ -64,12 +64,18 @@ export async function openBudget(
   const startedAt = now();
   let used = { model_calls: before.model_calls, tokens: before.tokens };
   let savedAt = startedAt;
+  let isOver = false;
+  let saving: Promise<unknown> = Promise.resolve();
 
   async function save(stoppedBy: BudgetLimit | null): Promise<Spending> {
     savedAt = now();
     const hours = Number((before.hours + (savedAt - startedAt) / HOUR_MS).toFixed(6));
     const spending: Spending = { ...limits, used: { ...used, hours }, stopped_by: flagOf(stoppedBy) };
-    await replaceFile(path, `${JSON.stringify({ schema: "rollcall.budget/1", run_id: runId, ...spending }, null, 2)}\n`);
+    // One after the other: a look that is still saving must not write over the end.
+    saving = saving.then(() =>
+      replaceFile(path, `${JSON.stringify({ schema: "rollcall.budget/1", run_id: runId, ...spending }, null, 2)}\n`),
+    );
+    await saving;
     return spending;
   }
 
@@ -83,10 +89,14 @@ export async function openBudget(
     async look(fleet) {
       const state = await fleet.budget(runId);
       used = state.used;
-      if (now() - savedAt >= SAVED_EVERY_MS) await save(null);
+      if (!isOver && now() - savedAt >= SAVED_EVERY_MS) await save(null);
       return state;
     },
-    end: save,
+    async end(stoppedBy) {
+      isOver = true;
+      saving = saving.catch(() => undefined); // whoever saved was told
+      return save(stoppedBy);
+    },
   };
   return watch;
 }
