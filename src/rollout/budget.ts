@@ -64,7 +64,6 @@ export async function openBudget(
   const startedAt = now();
   let used = { model_calls: before.model_calls, tokens: before.tokens };
   let savedAt = startedAt;
-  let isOver = false;
   let saving: Promise<unknown> = Promise.resolve();
 
   async function save(stoppedBy: BudgetLimit | null): Promise<Spending> {
@@ -89,11 +88,10 @@ export async function openBudget(
     async look(fleet) {
       const state = await fleet.budget(runId);
       used = state.used;
-      if (!isOver && now() - savedAt >= SAVED_EVERY_MS) await save(null);
+      if (now() - savedAt >= SAVED_EVERY_MS) await save(null);
       return state;
     },
-    async end(stoppedBy) {
-      isOver = true;
+    end(stoppedBy) {
       saving = saving.catch(() => undefined); // whoever saved was told
       return save(stoppedBy);
     },

@@ -59,17 +59,6 @@ it("the hours of all starts count together, those of one that was killed up to i
   expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ schema: "rollcall.budget/1", run_id: "run-1", stopped_by: "max_hours" });
 });
 
-it("a look that comes late does not write over how the start ended", async () => {
-  const path = join(tempDir(), "budget.json");
-  let at = 0;
-  const watch = await openBudget(path, { runId: "run-1", limits: LIMITS, now: () => at });
-  at += HOUR;
-  const late = watch.look(fleetThatUsed({ model_calls: 1, tokens: 1 }));
-  await watch.end("max_tokens");
-  await late;
-  expect(await readSpending(path)).toMatchObject({ stopped_by: "max_tokens" });
-});
-
 it("a budget.json that is none of ours is refused, not written over", async () => {
   const path = join(tempDir(), "budget.json");
   expect(await readSpending(path)).toBeNull();
