@@ -18,6 +18,7 @@ import { renderConfig } from "../src/codex/render-config.ts";
 import { withDerivedIds } from "../src/contract/derive.ts";
 import { admit } from "../src/contract/refusals.ts";
 import type { ActivationResult } from "../src/contract/result.ts";
+import { profileFor } from "../src/codex/profile.ts";
 
 /**
  * A batch by Rollcall beside its floor: `xargs -P` over bare `codex exec` with the same config.toml, prompts, model and tool
@@ -111,8 +112,9 @@ function configFor(row: Rows[number], workdir: string): string {
   const admission = admit(withDerivedIds(raw, "bench"), { allow_providers: [], allow_key_env: [] });
   if (!admission.accepted) throw new Error(JSON.stringify(admission.refusals));
   const { activation } = admission;
-  const { servers } = planServers(activation.tool_grants, { startupSeconds: undefined, toolSeconds: undefined }, PACKAGED_CODEX_VERSION);
-  return renderConfig(codexConfig({ activation, captureKey: id, workdir, servers }));
+  const profile = profileFor(PACKAGED_CODEX_VERSION);
+  const { servers } = planServers(activation.tool_grants, { startupSeconds: undefined, toolSeconds: undefined }, profile);
+  return renderConfig(codexConfig({ profile, activation, captureKey: id, workdir, servers }));
 }
 
 async function runRollcall(rows: Rows, dir: string): Promise<() => Promise<void>> {

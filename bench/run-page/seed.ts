@@ -115,7 +115,14 @@ function resultFrom(
     usage:
       calls === 0
         ? null
-        : { input_tokens, output_tokens: 900, total_tokens: input_tokens + 900, cached_input_tokens: null, reasoning_output_tokens: null },
+        : {
+            input_tokens,
+            output_tokens: 900,
+            total_tokens: input_tokens + 900,
+            cached_input_tokens: null,
+            reasoning_output_tokens: null,
+            cache_write_input_tokens: null,
+          },
     timing: { queued_ms: from, setup_ms: 300, run_ms, collect_ms: 120 },
     ended_at: iso(started + run_ms),
   });

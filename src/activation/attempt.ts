@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
 import type { EvidenceTarget } from "../artifacts/evidence.ts";
+import type { CodexBinary } from "../codex/binary.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { captureKey, type EpisodeId } from "../contract/identity.ts";
 import type { ActivationResult, WorkerInfo } from "../contract/result.ts";
@@ -24,6 +25,8 @@ export interface AttemptContext {
   queued_ms: number;
   /** Of a clock that never goes back; for durations. */
   clock: () => number;
+  /** null: this worker has none of the version that the activation names. */
+  codex: CodexBinary | null;
   modelKey: string;
   secrets: SecretSet;
   evidence: EvidenceTarget;
@@ -43,9 +46,10 @@ export async function beginAttempt(
   ports: RunPorts,
 ): Promise<{ ended: ActivationResult } | { ended: null; context: AttemptContext; forgetSecrets: () => void }> {
   const { activation, generation, ledger } = claim;
+  const codex = codexNamed(activation, ports);
   const by: WorkerInfo = {
     ...ports.worker,
-    codex_version: ports.codex.version,
+    codex_version: codex?.version ?? null,
     sandbox_provider: activation.sandbox.provider ?? ports.defaultProvider,
   };
   const { attempt, charged } = await ledger.takeAttempt(by);
@@ -68,6 +72,7 @@ export async function beginAttempt(
       started_at,
       queued_ms: Math.max(0, started_at.getTime() - Date.parse(claim.enqueued_at)),
       clock: () => performance.now(),
+      codex,
       modelKey,
       secrets,
       evidence: { store: ports.store, activation_id: activation.activation_id, attempt, secrets },
@@ -77,6 +82,10 @@ export async function beginAttempt(
     },
     forgetSecrets: ports.liveSecrets.add(secrets),
   };
+}
+
+function codexNamed({ codex: { version } }: SessionActivation, { codexes }: RunPorts): CodexBinary | null {
+  return version === undefined ? codexes[0] : (codexes.find((one) => one.version === version) ?? null);
 }
 
 /** The model key of this activation: its own, or the worker's variable it names; "" when there is none. */

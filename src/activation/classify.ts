@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { CodexProfile } from "../codex/profile.ts";
 import { startupCause } from "../codex/startup.ts";
 import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { SessionFacts } from "../codex/session.ts";
@@ -37,6 +38,7 @@ export interface ClassifyInput {
   /** Its end, at most 2,000 characters, for people. */
   stderrTail: string;
   grantedServers: readonly string[];
+  profile: CodexProfile;
 }
 
 /** The end of a sandboxed process as the verdict wants it. */
@@ -88,8 +90,8 @@ const MAX_COMMANDS = 3;
 const MAX_COMMAND_CHARACTERS = 300;
 
 /** Codex ended before any turn: no model was called, so this is never the agent's doing. */
-function startupFailure({ stderr, stderrTail, errorText, grantedServers }: ClassifyInput): Outcome {
-  const { cause_code, server_names } = startupCause(stderr, grantedServers);
+function startupFailure({ stderr, stderrTail, errorText, grantedServers, profile }: ClassifyInput): Outcome {
+  const { cause_code, server_names } = startupCause(stderr, grantedServers, profile);
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
   // The worker looked at it when it started: somebody took it away since, on this host.
   if (cause_code === "binary_missing") return sandboxFailed(reason);

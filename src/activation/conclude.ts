@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionFacts } from "../codex/session.ts";
+import type { CodexProfile } from "../codex/profile.ts";
 import type { StderrEnd } from "../codex/stderr.ts";
 import { joinTranscript, type JoinedSession } from "../codex/transcript-join.ts";
 import type { TranscriptFacts } from "../codex/transcript.ts";
@@ -26,6 +27,8 @@ export interface SeenSession {
   stopped: Stopped;
   requiredTools: readonly string[];
   grantedServers: readonly string[];
+  /** Of the Codex that ran it. */
+  profile: CodexProfile;
 }
 
 /** What a session came to. Every text in it is redacted. */
@@ -52,7 +55,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
   const exit = seen.exit.started ? seen.exit : { started: false as const, detail: redactTail(secrets, seen.exit.detail) };
   const stopped = redactValue(secrets, seen.stopped);
   const end = sessionEnd(exit, stopped);
-  const verdict = verdictOf(seen.facts, end);
+  const verdict = verdictOf(seen.facts, end, seen.profile);
   const window = { startsMidStream: seen.stderr.startsMidStream, endsAtCut: true };
   const stderr = redactText(secrets, seen.stderr.text, window);
   const { memory } = seen;
@@ -68,6 +71,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     stderr: seen.stderr.text,
     stderrTail: redactTail(secrets, seen.stderr.text, window),
     grantedServers: seen.grantedServers,
+    profile: seen.profile,
   });
   return {
     facts,

@@ -49,6 +49,7 @@ function unsavedRecord({ attempt, worker, started_at, lost }: UnsavedAttempt, ro
     },
     grants: [],
     evidence: null,
+    usage: null,
     observations: {
       source: "codex",
       records: [],

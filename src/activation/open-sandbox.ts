@@ -35,10 +35,13 @@ export function planSession(
 ): SessionPlan {
   const { mcp_startup_timeout_seconds: startupSeconds, mcp_tool_timeout_seconds: toolSeconds } = activation.codex;
   try {
-    const { servers, gaps } = planServers(grants, { startupSeconds, toolSeconds, traceparent }, codex.version);
+    const { servers, gaps } = planServers(grants, { startupSeconds, toolSeconds, traceparent }, codex.profile);
     return {
       prompt: promptOf(activation.input),
-      config: (workdir) => renderConfig(codexConfig({ activation, captureKey: capture_key, workdir, systemPrompt, servers, traceparent })),
+      config: (workdir) =>
+        renderConfig(
+          codexConfig({ profile: codex.profile, activation, captureKey: capture_key, workdir, systemPrompt, servers, traceparent }),
+        ),
       gaps,
     };
   } catch (error) {
@@ -47,13 +50,14 @@ export function planSession(
 }
 
 /**
- * Which Codex this activation runs. Throws StageFailure "codex_version_mismatch" when this worker has another one, and
+ * Which Codex this activation runs. Throws StageFailure "codex_version_mismatch" when this worker has only others, and
  * "sandbox_failed" when its own was removed or exchanged since it was checked: another worker may still have it.
  */
-export async function codexFor({ activation }: AttemptContext, { codex }: RunPorts): Promise<CodexBinary> {
-  const wanted = activation.codex.version;
-  if (wanted !== undefined && wanted !== codex.version)
-    throw stageFailure("codex_version_mismatch", `the activation wants Codex ${wanted}, this worker has ${codex.version}`);
+export async function codexFor({ activation, codex }: AttemptContext, { codexes }: RunPorts): Promise<CodexBinary> {
+  if (codex === null) {
+    const had = codexes.map(({ version }) => version).join(", ");
+    throw stageFailure("codex_version_mismatch", `the activation wants Codex ${activation.codex.version}, this worker has ${had}`);
+  }
   if (codex.stamp === undefined || codex.stamp === (await binaryStamp(codex).catch(() => null))) return codex;
   const path = join(codex.hostDir, codex.entry);
   throw stageFailure("sandbox_failed", `${path} was removed or exchanged since this worker started: restart the worker`);

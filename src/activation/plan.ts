@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PACKAGED_CODEX_VERSION } from "../codex/binary.ts";
 import type { McpServerEntry, McpShared } from "../codex/mcp-servers.ts";
 import { mcpServerEntry } from "../codex/mcp-servers.ts";
+import type { CodexProfile } from "../codex/profile.ts";
 import { isUsableServerName, type ToolGrant } from "../contract/grant.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { RollcallError } from "../errors.ts";
-
-/** Longer server names make Codex 0.144.4 cut and hash the tool names ("mcp__" + name + "__" + tool must fit in 64); 0.171.0 does not. */
-const LONGEST_UNALTERED_NAME = 38;
 
 export interface ServerPlan {
   /** What config.toml's mcp_servers holds. */
@@ -20,7 +17,7 @@ export interface ServerPlan {
  * Grants to servers: optional grants that Codex cannot use are left out and recorded. Pure. Throws RollcallError
  * "config_invalid" for a required one: admission refuses those, and the model must never run without it.
  */
-export function planServers(grants: readonly ToolGrant[], shared: McpShared, codexVersion: string = PACKAGED_CODEX_VERSION): ServerPlan {
+export function planServers(grants: readonly ToolGrant[], shared: McpShared, profile: CodexProfile): ServerPlan {
   const plan: ServerPlan = { servers: {}, gaps: [] };
   for (const grant of grants) {
     const usable = grant.type === "mcp" && isUsableServerName(grant.name);
@@ -32,7 +29,7 @@ export function planServers(grants: readonly ToolGrant[], shared: McpShared, cod
       plan.gaps.push({ code: grant.type === "mcp" ? "mcp_server_skipped" : "tool_grant_skipped", detail: grant.name });
     }
   }
-  plan.gaps.push(...alteredNames(Object.keys(plan.servers), codexVersion));
+  plan.gaps.push(...alteredNames(Object.keys(plan.servers), profile));
   return plan;
 }
 
@@ -40,8 +37,8 @@ export function planServers(grants: readonly ToolGrant[], shared: McpShared, cod
  * Names that the model sees otherwise: too long for this version, or equal once "-" becomes "_" (then Codex adds a hash;
  * 0.144.4 and 0.171.0 alike).
  */
-function alteredNames(names: readonly string[], codexVersion: string): ObservationGap[] {
-  const longest = Number(codexVersion.split(".")[1]) >= 171 ? Number.POSITIVE_INFINITY : LONGEST_UNALTERED_NAME;
+function alteredNames(names: readonly string[], { longestServerName }: CodexProfile): ObservationGap[] {
+  const longest = longestServerName ?? Number.POSITIVE_INFINITY;
   const folded = (name: string): string => name.replaceAll("-", "_");
   return names.flatMap((name): ObservationGap[] => {
     const twin = names.find((other) => other !== name && folded(other) === folded(name));

@@ -3,6 +3,7 @@ import { isUsableServerName, type McpGrant, type ToolGrant } from "../contract/g
 import { gravestCause, MAX_REASON_CHARACTERS } from "../contract/failure.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import type { CodexCommand } from "../codex/command.ts";
+import type { CodexProfile } from "../codex/profile.ts";
 import { causeOf, type Finding, type ServerCheck } from "../preflight/finding.ts";
 import { alteredTools, toolsFinding } from "../preflight/tools.ts";
 import { emptySecretSet, redactTail, redactText, type SecretSet } from "../redact/index.ts";
@@ -33,16 +34,16 @@ export async function preflight(context: AttemptContext, sandbox: Sandbox, codex
   const { mcp_startup_timeout_seconds, timeout_seconds } = activation.codex;
   const seconds = mcp_startup_timeout_seconds ?? Math.min(STARTUP_SECONDS, timeout_seconds);
   const wanted = activation.tool_grants.filter(isChecked);
-  if (wanted.length === 0) return grantedAfter(activation.tool_grants, new Map(), codex.version, secrets);
+  if (wanted.length === 0) return grantedAfter(activation.tool_grants, new Map(), codex.profile, secrets);
   context.progress({ stage: "starting", note: "looking at the tool servers" });
   const { checkServers } = await import("../preflight/check-servers.ts"); // with the MCP SDK: half a second
   const checks = await checkServers(wanted, { sandbox, command: codex.command, bound: { seconds, signal } });
-  return grantedAfter(activation.tool_grants, checks, codex.version, secrets);
+  return grantedAfter(activation.tool_grants, checks, codex.profile, secrets);
 }
 
 /** The Codex that will be started. */
 interface Codex {
-  version: string;
+  profile: CodexProfile;
   command: CodexCommand;
 }
 
@@ -56,7 +57,7 @@ export function isChecked(grant: ToolGrant): grant is McpGrant {
 export function grantedAfter(
   grants: readonly ToolGrant[],
   checks: ReadonlyMap<string, ServerCheck>,
-  codexVersion: string,
+  profile: CodexProfile,
   secrets: SecretSet,
 ): Granted {
   const failed: { grant: ToolGrant; finding: Finding }[] = [];
@@ -64,12 +65,12 @@ export function grantedAfter(
   for (const grant of grants) {
     const check = checks.get(grant.name);
     if (check === undefined) continue;
-    const finding = "finding" in check ? check.finding : toolsFinding(check.tools, grant.expected_tools ?? [], codexVersion);
+    const finding = "finding" in check ? check.finding : toolsFinding(check.tools, grant.expected_tools ?? [], profile);
     if (finding !== null) {
       failed.push({ grant, finding });
       gaps.push(unavailableGap(secrets, grant.name, finding));
     } else if ("tools" in check) {
-      gaps.push(...alteredGap(secrets, grant.name, alteredTools(check.tools, codexVersion)));
+      gaps.push(...alteredGap(secrets, grant.name, alteredTools(check.tools, profile)));
     }
   }
   const required = failed.filter(({ grant }) => grant.required);

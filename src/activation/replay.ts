@@ -2,6 +2,7 @@
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { profileToRead } from "../codex/profile.ts";
 import { Session } from "../codex/session.ts";
 import { storedStderr, type StderrEnd } from "../codex/stderr.ts";
 import { readStoredEvents } from "../codex/stdout.ts";
@@ -67,6 +68,7 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
     memory,
     stopped,
     requiredTools,
+    profile: profileToRead(attempt.worker.codex_version),
     grantedServers: attempt.grants.map(({ name }) => name),
   });
   const observed = { ...concluded, invocation_id: capture_key, requiredTools, elapsed_ms };

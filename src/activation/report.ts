@@ -2,6 +2,7 @@
 import { collect } from "../artifacts/collect.ts";
 import { putTranscript } from "../artifacts/evidence.ts";
 import { handedInPaths } from "../artifacts/submission.ts";
+import { profileToRead } from "../codex/profile.ts";
 import { answeredCalls, type TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
@@ -90,6 +91,7 @@ class ReportInProgress {
       memory: end.memory,
       stopped: end.stopped,
       requiredTools: activation.required_tools,
+      profile: profileToRead(this.#context.codex?.version ?? null),
       grantedServers: activation.tool_grants.map(({ name }) => name),
     });
     const { facts, stderr, outcome, gaps } = concluded;
@@ -179,7 +181,7 @@ class ReportInProgress {
     return {
       outcome,
       observations: this.#bundle(outcome),
-      response: observed === null ? null : responseOf(this.#context, outcome, observed.facts, this.#ports.codex.version, worker.host),
+      response: observed === null ? null : responseOf(this.#context, outcome, observed.facts, worker),
       evidence: observed === null ? null : evidenceOf(observed, this.#cleanupError),
       artifacts: this.#artifacts,
       timing: this.#timing(),
@@ -197,7 +199,11 @@ class ReportInProgress {
   }
 
   #worker(): WorkerInfo {
-    return { ...this.#ports.worker, codex_version: this.#ports.codex.version, sandbox_provider: this.#sandbox?.provider ?? null };
+    return {
+      ...this.#ports.worker,
+      codex_version: this.#context.codex?.version ?? null,
+      sandbox_provider: this.#sandbox?.provider ?? null,
+    };
   }
 
   #timing(): Timing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionFacts } from "../codex/session.ts";
 import type { Response } from "../contract/response.ts";
-import type { Evidence } from "../contract/result.ts";
+import type { Evidence, WorkerInfo } from "../contract/result.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { Outcome } from "./classify.ts";
 import type { ConcludedSession } from "./conclude.ts";
@@ -14,8 +14,7 @@ export function responseOf(
   context: AttemptContext,
   outcome: Outcome,
   facts: SessionFacts,
-  codexVersion: string,
-  host: string,
+  { host, codex_version }: WorkerInfo,
 ): Response | null {
   const partial = outcome.status === "cancelled" && facts.turnStarted;
   if (outcome.status !== "completed" && outcome.status !== "incomplete" && !partial) return null;
@@ -29,7 +28,7 @@ export function responseOf(
     incomplete_details: outcome.incomplete_cause === "max_output_tokens" ? { reason: "max_output_tokens" } : null,
     output: facts.items,
     usage: facts.usage,
-    metadata: { harness_execution: "sandbox", harness_hostname: host, codex_version: codexVersion },
+    metadata: { harness_execution: "sandbox", harness_hostname: host, codex_version: codex_version ?? "unknown" },
     parallel_tool_calls: true,
     tool_choice: "auto",
     tools: [],
@@ -68,5 +67,7 @@ export function evidenceOf(
     required_tools: [...requiredTools],
     required_tools_missing: requiredToolsMissing(facts, requiredTools),
     cleanup_error,
+    threads: [],
+    model_calls: [],
   };
 }

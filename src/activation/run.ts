@@ -20,7 +20,8 @@ export interface RunPorts {
   store: ArtifactStore;
   providers: Readonly<Record<string, SandboxProvider | undefined>>;
   defaultProvider: string;
-  codex: CodexBinary;
+  /** Each of another version; the first is for activations that name none. */
+  codexes: readonly [CodexBinary, ...CodexBinary[]];
   /** Values of the variables that activations may name as their model key. */
   modelKeys: Readonly<Record<string, string | undefined>>;
   defaultKeyEnv: string;
@@ -58,7 +59,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     await stage("place", () => placeFiles(context, sandbox, ports, claim.signal));
     await stage("skills", () => placeSkills(context, sandbox, ports, claim.signal));
     const command = launchCommand(context, sandbox, codex);
-    const granted = await stage("preflight", () => preflight(context, sandbox, { version: codex.version, command }, claim.signal));
+    const granted = await stage("preflight", () => preflight(context, sandbox, { profile: codex.profile, command }, claim.signal));
     report.checked(granted);
     const plan = await stage("plan", () => planSession(context, granted.grants, codex, ports.systemPrompt));
     report.planned(plan);

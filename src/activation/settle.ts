@@ -139,6 +139,7 @@ function attemptRecord(context: AttemptContext, report: AttemptReport, { charged
     failure: report.outcome.failure,
     grants: context.activation.tool_grants.map(({ name, required }) => ({ name, required })),
     evidence: report.evidence,
+    usage: report.response?.usage ?? null,
     observations: report.observations,
   };
 }

@@ -12,7 +12,8 @@ import { makeProvider, sandboxStateDir } from "./provider.ts";
 
 /** What this machine brings to every activation: looked for and tried once, before anything is queued. */
 export interface Machine {
-  codex: CodexBinary;
+  /** Each of another version; the first is for activations that name none. */
+  codexes: readonly [CodexBinary, ...CodexBinary[]];
   providers: Partial<Record<SandboxProviderName, SandboxProvider>>;
   /** Values of the variables that activations may name as their model key. */
   modelKeys: Record<string, string | undefined>;
@@ -44,7 +45,7 @@ export async function prepareMachine(settings: Settings, env: Environment): Prom
   }
   const modelKeys: Machine["modelKeys"] = {};
   for (const name of allow_key_env) modelKeys[name] = await secretVariable(env, name);
-  return { codex, providers, modelKeys, skills: await skillsIn(settings.skills_dir), host: hostname() };
+  return { codexes: [codex], providers, modelKeys, skills: await skillsIn(settings.skills_dir), host: hostname() };
 }
 
 /** The Codex that the settings name, its version checked. Throws RollcallError "binary_missing" or "codex_version_mismatch". */

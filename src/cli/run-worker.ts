@@ -14,7 +14,7 @@ export async function runWorker({ settings, env, outDir }: { settings: Settings;
   const stop = stopSignals();
   try {
     const worker = await startMeteredWorker(station, machine, { settings, env });
-    station.log.info({ concurrency: settings.concurrency, codex: machine.codex.version }, "worker started");
+    station.log.info({ concurrency: settings.concurrency, codex: machine.codexes.map(({ version }) => version) }, "worker started");
     try {
       await Promise.race([aborted(stop.signal), station.lost]);
     } finally {

@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import { profileFor, type CodexProfile } from "./profile.ts";
 
 const run = promisify(execFile);
 
@@ -16,6 +17,8 @@ export const PACKAGED_CODEX_VERSION = "0.144.4";
 export interface CodexBinary {
   /** Asked for, and checked by {@link checkCodexVersion}. */
   version: string;
+  /** What its texts and settings mean. */
+  profile: CodexProfile;
   /** Names the content, e.g. "codex-0.144.4". */
   key: string;
   /** The package's vendor/<triple>, or the directory of a binary that stands alone. */
@@ -42,10 +45,23 @@ const PLATFORMS: Readonly<Record<string, { name: string; triple: string }>> = {
 
 /**
  * Finds the native binary: `codexBin` when given, else in the platform package of @openai/codex as seen from `searchFrom`
- * (this package by default). Throws RollcallError "binary_missing", or "codex_version_mismatch" when only another version
- * is installed.
+ * (this package by default). Throws RollcallError "binary_missing", "codex_version_mismatch" when only another version is installed,
+ * or "codex_version_unknown" for one without a profile.
  */
-export async function findCodex(wanted: { codexBin?: string; version: string; searchFrom?: URL }): Promise<CodexBinary> {
+export async function findCodex(wanted: {
+  codexBin?: string;
+  version: string;
+  searchFrom?: URL;
+  /** What becomes of a version without a profile. */
+  unknown?: "refuse" | "try";
+}): Promise<CodexBinary> {
+  const profile = profileFor(wanted.version, wanted.unknown);
+  return { ...(await locate(wanted)), profile };
+}
+
+type Located = Omit<CodexBinary, "profile">;
+
+async function locate(wanted: { codexBin?: string; version: string; searchFrom?: URL }): Promise<Located> {
   if (wanted.codexBin !== undefined) return givenBinary(wanted.codexBin, wanted.version);
   const platform = PLATFORMS[`${process.platform}-${process.arch}`];
   if (platform === undefined) {
@@ -91,7 +107,7 @@ export async function binaryStamp({ hostDir, entry }: CodexBinary): Promise<stri
 const INSTALL_OR_NAME = "Install it again, or name another executable with the codex_bin setting.";
 
 /** A binary in a package's tree (beside codex-package.json) brings the tree along; any other stands alone. */
-async function givenBinary(codexBin: string, version: string): Promise<CodexBinary> {
+async function givenBinary(codexBin: string, version: string): Promise<Located> {
   let path: string;
   try {
     path = await realpath(codexBin);
@@ -114,7 +130,7 @@ async function givenBinary(codexBin: string, version: string): Promise<CodexBina
   return { version, key: `codex-${version}`, hostDir: dirname(path), entry: basename(path), only, tools: null, bwrap: null };
 }
 
-async function inPackage(hostDir: string, version: string, name = "codex"): Promise<CodexBinary> {
+async function inPackage(hostDir: string, version: string, name = "codex"): Promise<Located> {
   const entry = `bin/${name}`;
   if (!(await exists(join(hostDir, entry)))) {
     throw new RollcallError("binary_missing", `${join(hostDir, entry)} is missing from its package. ${INSTALL_OR_NAME}`);

@@ -4,26 +4,18 @@ import { leadingInstructions } from "../contract/input.ts";
 import { protectedKeysIn } from "../contract/rules/extra-config.ts";
 import { RollcallError } from "../errors.ts";
 import type { McpServerEntry } from "./mcp-servers.ts";
+import type { CodexProfile } from "./profile.ts";
 
 /** Id of our model provider in config.toml; Codex reserves "openai". */
 const PROVIDER = "rollcall";
 const DEFAULT_BASE_URL = "https://api.openai.com/v1";
 /** Sent to a model server when nobody named a model. Without one Codex takes its own newest, with quite other tools. */
 const DEFAULT_MODEL = "gym-policy-model";
-const FEATURES = {
-  multi_agent: false,
-  code_mode: false,
-  /** On, it asks github.com and chatgpt.com, and waits 5 s for them where no DNS answers (0.144.4). */
-  plugins: false,
-  /** On, 0.144.4 hands every command its whole environment, model key included, past shell_environment_policy (measured). */
-  shell_snapshot: false,
-  /** Its tools come with a stored session; the sessions we are to equal have none. */
-  goals: false,
-};
 /** Name patterns that `ignore_default_excludes = false` keeps from the shell tool, and those we add to them. */
 const HIDDEN_NAME = /KEY|TOKEN|SECRET|^OPENAI_/i;
 
 export interface CodexConfigInput {
+  profile: CodexProfile;
   activation: Pick<SessionActivation, "codex" | "model" | "input" | "instructions" | "sandbox">;
   /** The attempt's; replaces `{capture_key}` in the model's URL. */
   captureKey: string;
@@ -56,7 +48,7 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     ...(instructions === "" ? {} : { developer_instructions: instructions }),
     analytics: { enabled: false },
     history: { persistence: "none" },
-    features: FEATURES,
+    features: { ...input.profile.features },
     shell_environment_policy: shellEnvironmentPolicy(sandbox.env),
     model_providers: {
       [PROVIDER]: {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { CodexProfile } from "./profile.ts";
 import { gravestCause, type CauseCode } from "../contract/failure.ts";
 
 export interface StartupCause {
@@ -27,7 +28,7 @@ const REASON_BEGINNINGS = [
  * Why Codex ended before a turn, from its stderr (0.144.4 and 0.171.0; redacted or not). `unknown` rather than a guess:
  * only Codex's own words at their own places count, since a server's answer is quoted in between. Pure.
  */
-export function startupCause(stderr: string, grantedServers: readonly string[]): StartupCause {
+export function startupCause(stderr: string, grantedServers: readonly string[], _profile: CodexProfile): StartupCause {
   const line = SERVERS_FAILED.exec(stderr);
   if (line !== null) {
     const reasons = serverReasons(stderr.slice(line.index + line[0].length), grantedServers);

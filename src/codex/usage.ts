@@ -29,6 +29,7 @@ export function addUsage(before: Usage | null | undefined, reported: unknown): U
     total_tokens: input + output,
     cached_input_tokens: sum("cached_input_tokens"),
     reasoning_output_tokens: sum("reasoning_output_tokens"),
+    cache_write_input_tokens: null,
   };
 }
 
@@ -40,5 +41,6 @@ export function usageOfTotals({ input_tokens, output_tokens, cached_input_tokens
     total_tokens: input_tokens + output_tokens,
     cached_input_tokens: reliable.safeParse(cached_input_tokens).data ?? null,
     reasoning_output_tokens: reliable.safeParse(reasoning_output_tokens).data ?? null,
+    cache_write_input_tokens: null,
   };
 }

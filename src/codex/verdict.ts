@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CauseCode, FailureKind } from "../contract/failure.ts";
+import type { CodexProfile } from "./profile.ts";
 import type { SessionFacts } from "./session.ts";
 
 /** How a session ended, by contract. `error` is Codex's own text: redact it before it is shown. */
@@ -27,7 +28,7 @@ export interface SessionEnd {
 const OUTPUT_LIMIT = /^(stream disconnected before completion: )?Incomplete response returned, reason: max_output_tokens$/;
 
 /** Decides; pure. Does not wait for turn.failed: a startup failure has none. */
-export function verdictOf(facts: SessionFacts, end: SessionEnd): Verdict {
+export function verdictOf(facts: SessionFacts, end: SessionEnd, _profile: CodexProfile): Verdict {
   const cleanupError = end.cleanupError ?? null;
   if (!facts.turnStarted) return { kind: "startup_failed", error: cleanupError ?? `${exitText(end)} before a turn started` };
 

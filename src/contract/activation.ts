@@ -73,7 +73,11 @@ const codexSchema = z.strictObject({
   idle_seconds: z.number().positive().max(604_800).optional(),
   model_context_window: z.int().positive().optional(),
   model_auto_compact_token_limit: z.int().positive().optional(),
-  reasoning_effort: z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(),
+  reasoning_effort: z.enum(["minimal", "low", "medium", "high", "xhigh", "max"]).optional(),
+  /** Whether the model is offered agents of its own. */
+  subagents: z.enum(["off", "on"]).default("off"),
+  /** "direct": every model sees the granted tools in its first request. "catalogue": as Codex' own catalogue has it (code mode, tool search). */
+  tools: z.enum(["direct", "catalogue"]).default("direct"),
   /** Names among the worker's skills (its `skills_dir`); absent = all of them. */
   skills: z.array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, "expected the name of a skill")).optional(),
   /** More of config.toml; keys that Rollcall sets itself are refused. No secrets: it is not sealed. */

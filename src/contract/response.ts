@@ -43,6 +43,8 @@ export const usageSchema = z.strictObject({
   total_tokens: z.int().min(0),
   cached_input_tokens: z.int().min(1).nullable(),
   reasoning_output_tokens: z.int().min(1).nullable(),
+  /** Input that the model server wrote to its cache. 0.144.4 does not pass it on. */
+  cache_write_input_tokens: z.int().min(1).nullable().default(null),
 });
 export type Usage = z.infer<typeof usageSchema>;
 

@@ -12,7 +12,7 @@ export const statusSchema = z.enum(["completed", "incomplete", "failed", "refuse
 export type Status = z.infer<typeof statusSchema>;
 
 /** Why an incomplete activation stopped where it did. */
-const incompleteCauseSchema = z.enum(["wall_clock", "idle", "max_output_tokens"]);
+const incompleteCauseSchema = z.enum(["wall_clock", "idle", "max_output_tokens", "context_overflow"]);
 export type IncompleteCause = z.infer<typeof incompleteCauseSchema>;
 
 const causeClassSchema = z.enum(["infrastructure", "grant", "model_provider", "agent", "limit", "cancelled"]);
@@ -28,6 +28,43 @@ const stoppedSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("shutdown") }),
   z.strictObject({ kind: z.literal("lock_lost") }),
 ]);
+
+/** Tokens of one model call, or of one thread's calls together. Null: this Codex does not tell that kind. */
+const tokensSchema = z.strictObject({
+  input_tokens: z.int().min(0),
+  cached_input_tokens: z.int().min(0),
+  cache_write_input_tokens: z.int().min(0).nullable(),
+  output_tokens: z.int().min(0),
+  reasoning_output_tokens: z.int().min(0),
+});
+export type Tokens = z.infer<typeof tokensSchema>;
+
+/** One agent of a session: the root, or one that it spawned. */
+const threadSchema = z.strictObject({
+  thread_id: z.string(),
+  /** null: the root. */
+  parent_thread_id: z.string().nullable(),
+  /** e.g. "/root/sub_one"; null: the root, or not told. */
+  agent_path: z.string().nullable(),
+  /** Answered ones. */
+  model_calls: z.int().min(0),
+  tokens: tokensSchema,
+  /** Calls that the model server may have answered and billed, and of which no record tells. */
+  open_model_calls: z.int().min(0),
+});
+export type Thread = z.infer<typeof threadSchema>;
+
+/** One answered model call, from the transcript of its thread. */
+const modelCallSchema = z.strictObject({
+  thread_id: z.string(),
+  /** Of 0.171.0; 0.144.4 does not tell it. */
+  response_id: z.string().nullable(),
+  /** When its tokens were counted. */
+  at: z.iso.datetime().nullable(),
+  kind: z.enum(["turn", "compaction"]),
+  tokens: tokensSchema,
+});
+export type ModelCall = z.infer<typeof modelCallSchema>;
 
 /** Facts that the status and class were decided from; with the kept events and stderr they decide the same again. */
 const evidenceSchema = z.strictObject({
@@ -53,6 +90,10 @@ const evidenceSchema = z.strictObject({
   /** Those that no call reached; one that timed out for the model may have been served, and is not among them. */
   required_tools_missing: z.array(z.string()),
   cleanup_error: z.string().nullable(),
+  /** The root first; empty where there is no transcript. Earlier records do not say it. */
+  threads: z.array(threadSchema).default([]),
+  /** All threads' calls in the order of time; the first 500, the gap model_calls_unlisted tells how many more there were. */
+  model_calls: z.array(modelCallSchema).default([]),
 });
 export type Evidence = z.infer<typeof evidenceSchema>;
 
@@ -104,6 +145,8 @@ export const attemptSchema = z.strictObject({
   grants: z.array(z.strictObject({ name: z.string(), required: z.boolean() })),
   /** null when Codex was not launched. */
   evidence: evidenceSchema.nullable(),
+  /** Of all threads of this session, however it ended; null = nothing is known of it. Earlier records do not say it. */
+  usage: usageSchema.nullable().default(null),
   observations: observationBundleSchema,
 });
 export type Attempt = z.infer<typeof attemptSchema>;
@@ -160,6 +203,7 @@ export const resultSchema = z.strictObject({
   observations: observationBundleSchema,
   attempts: z.array(attemptSchema),
   artifacts: z.array(artifactSchema),
+  /** Of all attempts together: what the activation took. `response.usage` is that of its last session. */
   usage: usageSchema.nullable(),
   timing: timingSchema.nullable(),
   worker: workerInfoSchema.nullable(),

@@ -126,6 +126,7 @@ async function saveAttempt({ record, store, worker }: Step, { failure, counted }
     failure,
     grants: [],
     evidence: null,
+    usage: null,
     observations: {
       source: "codex",
       records: [],

@@ -14,6 +14,7 @@ import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { verdictOf } from "../../src/codex/verdict.ts";
 import type { Failure } from "../../src/contract/failure.ts";
 import type { MemoryEnd, SandboxExit } from "../../src/sandbox/types.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 interface Seen {
   facts?: Partial<SessionFacts>;
@@ -31,7 +32,7 @@ function outcome(seen: Seen): Outcome {
   const { facts: some = {}, exit = exited(0), stopped = null, commands = [], missing = [], stderr = "" } = seen;
   const { memory = NOT_KILLED } = seen;
   const facts: SessionFacts = { ...new Session("key").facts(), turnStarted: true, ...some };
-  const verdict = verdictOf(facts, sessionEnd(exit, stopped));
+  const verdict = verdictOf(facts, sessionEnd(exit, stopped), profileFor("0.144.4"));
   const input: ClassifyInput = {
     exit,
     memory,
@@ -44,6 +45,7 @@ function outcome(seen: Seen): Outcome {
     stderr,
     stderrTail: seen.stderrTail ?? stderr,
     grantedServers: ["office"],
+    profile: profileFor("0.144.4"),
   };
   return classify(input);
 }

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { concludeSession } from "../../src/activation/conclude.ts";
 import { Session } from "../../src/codex/session.ts";
 import { buildSecretSet } from "../../src/redact/index.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const AUTH_FAILED =
   "2026-11-29T18:06:10.562209Z ERROR codex_core::session: Failed to create session: required MCP servers failed to initialize: " +
@@ -16,6 +17,7 @@ function conclude(values: string[], session = new Session("k"), stderr = "") {
     stopped: null,
     requiredTools: [],
     grantedServers: ["office"],
+    profile: profileFor("0.144.4"),
     facts: session.facts(),
     stderr: {
       text: stderr,

@@ -8,6 +8,7 @@ import type { ActivationResult } from "../../src/contract/result.ts";
 import { processIdentity } from "../../src/host/process.ts";
 import { attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const dir = suiteDir();
 let runs = 0;
@@ -15,7 +16,16 @@ const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 
 /** A small real executable in Codex's place, for what the real one cannot be made to do. */
 function fake(entry: string): CodexBinary {
-  return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+  return {
+    version: "0.144.4",
+    profile: profileFor("0.144.4"),
+    key: `fake-${entry}`,
+    hostDir: FAKES,
+    entry,
+    only: [entry],
+    tools: null,
+    bwrap: null,
+  };
 }
 
 async function run(entry: string, more: Record<string, unknown> = {}, options: RunOptions = {}): Promise<ActivationResult> {

@@ -13,6 +13,7 @@ import { gapCodeSchema, type GapCode } from "../../src/contract/observation.ts";
 import { factsOf, once, transcripts, type Version } from "../codex/recordings.ts";
 import { abortWith, attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const dir = suiteDir();
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
@@ -39,7 +40,7 @@ async function session(
   const joined = joinTranscript(events, transcript === null ? null : await readTranscript(once(transcript(recording.transcript))), "key");
   const supplied = { joinKeys: joined.joinKeysKnown, compactions: joined.compactions !== null };
   const gaps = [
-    ...sessionGaps(joined.facts, verdictOf(events, end), end, "key", supplied),
+    ...sessionGaps(joined.facts, verdictOf(events, end, profileFor("0.144.4")), end, "key", supplied),
     ...transcriptGaps(joined, "key", (text) => text),
   ];
   return gaps.map((gap) => gap.code);
@@ -56,7 +57,16 @@ const withUsage = (counters: object) => (stdout: string) =>
 
 /** The gaps of an attempt with a small real executable in Codex's place. */
 async function attempt(entry: string, more: Record<string, unknown> = {}, options: RunOptions = {}): Promise<GapCode[]> {
-  const codex: CodexBinary = { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+  const codex: CodexBinary = {
+    version: "0.144.4",
+    profile: profileFor("0.144.4"),
+    key: `fake-${entry}`,
+    hostDir: FAKES,
+    entry,
+    only: [entry],
+    tools: null,
+    bwrap: null,
+  };
   const runner = await attemptRunner(`${dir}/run-${++runs}`, codex);
   const raw = { task_id: { taskset: "t", task_id: `${entry}-${runs}` }, input: "hello", max_attempts: 1, ...more };
   const { attempt: made } = await runner.outcome(raw, options);
@@ -84,7 +94,7 @@ function planned(...grants: { name: string; type?: "mcp" | "direct_http" }[]): C
       ? { type, name, required: false, base_url: "http://127.0.0.1:1", cookies: {}, headers: {} }
       : { type, name, required: false, connection: { transport: "streamable_http", url: "http://127.0.0.1:1/mcp", headers: {} } },
   ) as ToolGrant[];
-  return planServers(given, { startupSeconds: undefined, toolSeconds: undefined }, "0.144.4").gaps.map((gap) => gap.code);
+  return planServers(given, { startupSeconds: undefined, toolSeconds: undefined }, profileFor("0.144.4")).gaps.map((gap) => gap.code);
 }
 
 const silent = { codex: { timeout_seconds: 2 } };

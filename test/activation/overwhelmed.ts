@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { CodexBinary } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
 import { attemptRunner } from "../support/attempt.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 const SAMPLE_MS = 10;
@@ -10,6 +11,7 @@ const MiB = 1_048_576;
 
 const OVERWHELMING: CodexBinary = {
   version: "0.144.4",
+  profile: profileFor("0.144.4"),
   key: "fake-overwhelms",
   hostDir: FAKES,
   entry: "overwhelms",

@@ -16,6 +16,7 @@ import { freePort, startSmallServer } from "../preflight/tool-servers.ts";
 import { attemptRunner, codexVersions, TEST_KEY, type AttemptRunner } from "../support/attempt.ts";
 import { commandLinesHolding, filesHolding } from "../support/byte-search.ts";
 import { suiteDir } from "../support/suite-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 /** Holds what is escaped in JSON, in URLs and on command lines. */
 const TOKEN = 'tok-"pe%lican\\ 4711-abcdef';
@@ -96,7 +97,7 @@ describe("what is told of servers that are not usable", () => {
     const grants = ["one", "two"].map((name) => toolGrantSchema.parse(grant(name, "http://127.0.0.1:1/mcp", { required })));
     const checks = new Map(grants.map(({ name }) => [name, check]));
     try {
-      return JSON.stringify(grantedAfter(grants, checks, "0.171.0", set).gaps);
+      return JSON.stringify(grantedAfter(grants, checks, profileFor("0.171.0"), set).gaps);
     } catch (error) {
       if (!(error instanceof StageFailure)) throw error;
       return JSON.stringify([error.failure, error.gaps, error.message]);
@@ -120,7 +121,7 @@ describe("what is told of servers that are not usable", () => {
     );
     const checks = new Map(grants.map(({ name }) => [name, said("what ".repeat(500), "words ".repeat(5_000))]));
     try {
-      grantedAfter(grants, checks, "0.171.0", secrets);
+      grantedAfter(grants, checks, profileFor("0.171.0"), secrets);
       expect.unreachable();
     } catch (error) {
       if (!(error instanceof StageFailure)) throw error;

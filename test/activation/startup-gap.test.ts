@@ -6,13 +6,23 @@ import type { ActivationResult } from "../../src/contract/result.ts";
 import type { SandboxProvider } from "../../src/sandbox/types.ts";
 import { abortWith, attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const dir = suiteDir();
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 let runs = 0;
 
 function fake(entry: string): CodexBinary {
-  return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+  return {
+    version: "0.144.4",
+    profile: profileFor("0.144.4"),
+    key: `fake-${entry}`,
+    hostDir: FAKES,
+    entry,
+    only: [entry],
+    tools: null,
+    bwrap: null,
+  };
 }
 
 async function run(

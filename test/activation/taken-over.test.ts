@@ -8,11 +8,13 @@ import { attemptSchema, resultSchema } from "../../src/contract/result.ts";
 import { attemptRunner } from "../support/attempt.ts";
 import { resultOf } from "../support/result-documents.ts";
 import { suiteDir } from "../support/suite-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const dir = suiteDir();
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 const codex: CodexBinary = {
   version: "0.144.4",
+  profile: profileFor("0.144.4"),
   key: "fake-reads-all",
   hostDir: FAKES,
   entry: "reads-all",

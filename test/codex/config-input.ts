@@ -3,6 +3,7 @@ import type { CodexConfigInput } from "../../src/codex/config.ts";
 import { activationSchema, type SessionActivationInput } from "../../src/contract/activation.ts";
 import type { McpGrant } from "../../src/contract/grant.ts";
 import { mcpGrantSchema } from "../../src/contract/grant.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 /** What codexConfig needs, around an activation with these fields. */
 export function configInput(
@@ -17,7 +18,7 @@ export function configInput(
     input: "hello",
     ...fields,
   });
-  return { activation, captureKey: "r1", workdir: "/workspace", servers: {}, ...rest };
+  return { profile: profileFor("0.144.4"), activation, captureKey: "r1", workdir: "/workspace", servers: {}, ...rest };
 }
 
 export function httpGrant(name: string, url: string, headers: Record<string, string> = {}, required = true): McpGrant {

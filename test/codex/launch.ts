@@ -13,6 +13,7 @@ import { readStdout } from "../../src/codex/stdout.ts";
 import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
 import { promptOf } from "../../src/contract/input.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 /** The real binaries: the pinned one, the newest, and whatever CODEX_TEST_BIN names. */
 export async function realBinaries(): Promise<CodexBinary[]> {
@@ -68,7 +69,7 @@ export async function launch(
   const facts = session.facts();
   return {
     facts,
-    verdict: verdictOf(facts, { code, signal, timedOut: false }),
+    verdict: verdictOf(facts, { code, signal, timedOut: false }, profileFor("0.144.4")),
     stderr: tail.window().text,
     threadFiles: join(paths.codexHome, "sessions"),
   };

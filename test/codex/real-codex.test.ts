@@ -16,6 +16,7 @@ import type { ToolGrant } from "../../src/contract/grant.ts";
 import { configInput, httpGrant, stdioGrant } from "./config-input.ts";
 import { launch, realBinaries } from "./launch.ts";
 import { told } from "./recordings.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const binaries = await realBinaries();
 const FINISH = { reason: "done", paths: ["/workspace/a.txt"] };
@@ -38,7 +39,11 @@ function session(
   fields: Partial<SessionActivationInput> = {},
   timeouts: { startupSeconds?: number; toolSeconds?: number } = {},
 ): (paths: { workdir: string }) => CodexConfigInput {
-  const { servers } = planServers(grants, { startupSeconds: timeouts.startupSeconds, toolSeconds: timeouts.toolSeconds }, "0.144.4");
+  const { servers } = planServers(
+    grants,
+    { startupSeconds: timeouts.startupSeconds, toolSeconds: timeouts.toolSeconds },
+    profileFor("0.144.4"),
+  );
   return ({ workdir }) => configInput({ model: { base_url: model.captureBaseUrl }, ...fields }, { servers, workdir });
 }
 
@@ -183,7 +188,7 @@ describe.each(binaries)("real Codex $version", (binary) => {
     const grant = httpGrant("office", broken.url, { Authorization: "Bearer FAKE" });
     const { facts, verdict, stderr } = await launch(binary, session(model, [grant], {}, { startupSeconds: 2 }));
     expect(verdict).toMatchObject({ kind: "startup_failed", error: "Codex exited with code 1 before a turn started" });
-    expect(startupCause(stderr, ["office"])).toEqual({ cause_code: cause, server_names: ["office"] });
+    expect(startupCause(stderr, ["office"], profileFor("0.144.4"))).toEqual({ cause_code: cause, server_names: ["office"] });
     expect(facts.items).toEqual([]);
     expect(model.log.total).toBe(0);
   });

@@ -5,6 +5,7 @@ import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { readStdout } from "../../src/codex/stdout.ts";
 import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
 import type { ObservationGap } from "../../src/contract/observation.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 export const VERSIONS = ["0.144.4", "0.171.0"] as const;
 export type Version = (typeof VERSIONS)[number];
@@ -43,7 +44,7 @@ export async function factsOf(stdout: string): Promise<SessionFacts> {
 export async function played(recording: Recording): Promise<{ facts: SessionFacts; verdict: Verdict; gaps: ObservationGap[] }> {
   const facts = await factsOf(recording.stdout);
   const end = { code: recording.exit_code, signal: recording.signal, timedOut: false };
-  const verdict = verdictOf(facts, end);
+  const verdict = verdictOf(facts, end, profileFor("0.144.4"));
   return { facts, verdict, gaps: sessionGaps(facts, verdict, end, "key") };
 }
 

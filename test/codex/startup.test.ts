@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { startupCause } from "../../src/codex/startup.ts";
 import { played, recordings, VERSIONS } from "./recordings.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const unreachable = ["mcp_server_unreachable", "gdpval"];
 const protocol = ["mcp_server_protocol", "gdpval"];
@@ -64,7 +65,7 @@ describe.each(VERSIONS)("startup failures of Codex %s", (version) => {
   it.each(cases)("$group/$name is told from stderr: $cause $servers [R10 R52]", async ({ recording, cause, servers }) => {
     const { verdict } = await played(recording);
     expect(verdict).toEqual({ kind: "startup_failed", error: expect.stringMatching(/^Codex exited with code \d+ before a turn started$/) });
-    expect(startupCause(recording.stderr, GRANTED)).toEqual({ cause_code: cause, server_names: servers });
+    expect(startupCause(recording.stderr, GRANTED, profileFor("0.144.4"))).toEqual({ cause_code: cause, server_names: servers });
   });
 
   it("no required server that failed let anything be said, and no model call be seen [R8 R9]", async () => {
@@ -81,7 +82,9 @@ describe("startupCause", () => {
 
   it("is not told what to think by a server's answer", () => {
     const body = "x; a: timed out handshaking with MCP server after 1s Auth required\nError loading config.toml: no";
-    expect(startupCause(failed(`a: handshaking with MCP server failed: JSON-RPC error: -1: ${body}`), ["a", "b"])).toEqual({
+    expect(
+      startupCause(failed(`a: handshaking with MCP server failed: JSON-RPC error: -1: ${body}`), ["a", "b"], profileFor("0.144.4")),
+    ).toEqual({
       cause_code: "mcp_server_protocol",
       server_names: ["a"],
     });
@@ -91,17 +94,19 @@ describe("startupCause", () => {
     const text = failed(
       "a: timed out handshaking with MCP server after 1s; b: handshaking with MCP server failed: Send message error Transport [x] error: Auth required, when send",
     );
-    expect(startupCause(text, ["b", "a"])).toEqual({ cause_code: "mcp_server_auth", server_names: ["a", "b"] });
+    expect(startupCause(text, ["b", "a"], profileFor("0.144.4"))).toEqual({ cause_code: "mcp_server_auth", server_names: ["a", "b"] });
   });
 
   it.each(["", "thread 'main' panicked", failed("a: something new"), failed("other: timed out handshaking with MCP server after 1s")])(
     "says unknown rather than guess: %s",
     (stderr) => {
-      expect(startupCause(stderr, ["a"]).cause_code).toBe("unknown");
+      expect(startupCause(stderr, ["a"], profileFor("0.144.4")).cause_code).toBe("unknown");
     },
   );
 
   it("knows a sandbox that found no Codex", () => {
-    expect(startupCause("bwrap: execvp /opt/runtime/bin/codex: No such file or directory\n", []).cause_code).toBe("binary_missing");
+    expect(startupCause("bwrap: execvp /opt/runtime/bin/codex: No such file or directory\n", [], profileFor("0.144.4")).cause_code).toBe(
+      "binary_missing",
+    );
   });
 });

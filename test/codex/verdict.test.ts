@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { sessionGaps } from "../../src/codex/gaps.ts";
 import { verdictOf, type SessionEnd, type Verdict } from "../../src/codex/verdict.ts";
 import { factsOf } from "./recordings.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const COMPACTION =
   "Heads up: Long threads and multiple compactions can cause the model to be less accurate. Start a new thread when possible to keep threads small and targeted.";
@@ -22,7 +23,7 @@ const STOPPED: SessionEnd = { code: null, signal: "SIGKILL", timedOut: true };
 
 async function judged(events: object[], end: SessionEnd): Promise<{ verdict: Verdict; gaps: string[] }> {
   const facts = await factsOf(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
-  const verdict = verdictOf(facts, end);
+  const verdict = verdictOf(facts, end, profileFor("0.144.4"));
   return { verdict, gaps: sessionGaps(facts, verdict, end, "key").map(({ code }) => code) };
 }
 
@@ -127,7 +128,7 @@ describe("verdictOf", () => {
       expect.arrayContaining(["agent_transcript_unavailable", "worker_exit_code_unavailable"]),
     );
     const facts = await factsOf("noise\nmore noise\n");
-    expect(sessionGaps(facts, verdictOf(facts, EXIT_0), EXIT_0, "key")).toContainEqual({
+    expect(sessionGaps(facts, verdictOf(facts, EXIT_0, profileFor("0.144.4")), EXIT_0, "key")).toContainEqual({
       code: "stdout_lines_unparsed",
       invocation_id: "key",
       detail: '{"count":2}',

@@ -5,6 +5,7 @@ import { extraConfigRefusals, PROTECTED_KEYS, protectedKeysIn } from "../../src/
 import { codexConfig } from "../../src/codex/config.ts";
 import { configInput, httpGrant } from "../codex/config-input.ts";
 import { planServers } from "../../src/activation/plan.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const told = (extra: Record<string, unknown>): string[] => extraConfigRefusals(extra).map(({ code, path }) => `${code} ${path}`);
 
@@ -36,7 +37,11 @@ describe("further Codex settings", () => {
   });
 
   it("are protected in every key that Rollcall writes", () => {
-    const { servers } = planServers([httpGrant("office", "http://127.0.0.1:1/mcp")], { startupSeconds: 1, toolSeconds: 1 });
+    const { servers } = planServers(
+      [httpGrant("office", "http://127.0.0.1:1/mcp")],
+      { startupSeconds: 1, toolSeconds: 1 },
+      profileFor("0.144.4"),
+    );
     const fields = {
       instructions: "x",
       model: { name: "m" },

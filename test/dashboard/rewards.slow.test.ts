@@ -56,6 +56,7 @@ async function seedScores({ queues, store }: ApiRig): Promise<void> {
       total_tokens: 900 * index,
       cached_input_tokens: null,
       reasoning_output_tokens: null,
+      cache_write_input_tokens: null,
     };
     const { result } = await store.commit(resultOf(id, { attempts, usage, timing: took, ended_at: new Date().toISOString() }));
     const why = reward === null ? { verification_failure: FAILURE, cleanup_error: `/close_session: HTTP 500: ${HOSTILE}` } : {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { alteredTools, toolsFinding } from "../../src/preflight/tools.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 describe("what a server offers", () => {
   it.each<[tools: string[], expected: string[], found: string | null]>([
@@ -13,22 +14,24 @@ describe("what a server offers", () => {
     [["a".repeat(65)], [], "tool_name_refused"],
     [["files.read"], ["files.read"], null],
   ])("%j, where %j is expected, is judged as %s", (tools, expected, found) => {
-    expect(toolsFinding(tools, expected, "0.171.0")?.case ?? null).toBe(found);
+    expect(toolsFinding(tools, expected, profileFor("0.171.0"))?.case ?? null).toBe(found);
   });
 
   it("names what is missing beside what is there", () => {
-    expect(toolsFinding(["search", "x"], ["finish"], "0.171.0")?.what).toBe('it does not offer "finish"; it offers "search", "x"');
+    expect(toolsFinding(["search", "x"], ["finish"], profileFor("0.171.0"))?.what).toBe(
+      'it does not offer "finish"; it offers "search", "x"',
+    );
   });
 
   it("may have long names with a Codex that shortens them", () => {
     const long = "a".repeat(65);
-    expect(toolsFinding([long], [], "0.144.4")).toBeNull();
-    expect(alteredTools([long, "ok"], "0.144.4")).toEqual([long]);
-    expect(alteredTools([long, "ok"], "0.171.0")).toEqual([]);
+    expect(toolsFinding([long], [], profileFor("0.144.4"))).toBeNull();
+    expect(alteredTools([long, "ok"], profileFor("0.144.4"))).toEqual([long]);
+    expect(alteredTools([long, "ok"], profileFor("0.171.0"))).toEqual([]);
   });
 
   it("is told where the model will see other names", () => {
-    expect(alteredTools(["ok", "files.read", "a b", "x-y", "x_y", "twice", "twice", "z-1"], "0.171.0")).toEqual([
+    expect(alteredTools(["ok", "files.read", "a b", "x-y", "x_y", "twice", "twice", "z-1"], profileFor("0.171.0"))).toEqual([
       "files.read",
       "a b",
       "x-y",

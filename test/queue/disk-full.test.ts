@@ -16,6 +16,7 @@ import { createHostProvider } from "../../src/sandbox/host.ts";
 import { attemptRunner } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 import { activationOf, startRig, TEST_KEYS, workerFacts, type Rig } from "./rig.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const WAIT = { timeout: 100_000, interval: 50 };
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
@@ -47,7 +48,16 @@ afterEach(async () => {
 });
 
 function fake(entry: string): CodexBinary {
-  return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+  return {
+    version: "0.144.4",
+    profile: profileFor("0.144.4"),
+    key: `fake-${entry}`,
+    hostDir: FAKES,
+    entry,
+    only: [entry],
+    tools: null,
+    bwrap: null,
+  };
 }
 
 /** A real worker and sentinel whose store, or whose sandboxes, are on the small disk. */

@@ -13,6 +13,7 @@ import { redisOptions } from "../../src/redis/connect.ts";
 import { attemptRunner } from "../support/attempt.ts";
 import type { TestRedis, TestRedisOptions } from "../support/redis.ts";
 import { activationOf, SHORT_CLAIMS, startRig, TEST_KEYS } from "./rig.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 
@@ -81,6 +82,7 @@ export async function endsWhileAway({ redis, begin, end }: Away, awayMs: number,
   try {
     const codex = {
       version: "0.144.4",
+      profile: profileFor("0.144.4"),
       key: "fake",
       hostDir: FAKES,
       entry: "ends-when-told",

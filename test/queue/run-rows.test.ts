@@ -40,7 +40,14 @@ const FAILED = {
   },
   worker: { id: "w".repeat(200), host: "h", version: "0.1.0", codex_version: null, sandbox_provider: null },
   timing: { queued_ms: 1_234.56, setup_ms: 2, run_ms: 3, collect_ms: 4 },
-  usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3, cached_input_tokens: null, reasoning_output_tokens: null },
+  usage: {
+    input_tokens: 1,
+    output_tokens: 2,
+    total_tokens: 3,
+    cached_input_tokens: null,
+    reasoning_output_tokens: null,
+    cache_write_input_tokens: null,
+  },
   attempts: [
     attemptOf(0),
     attemptOf(1, {

@@ -17,6 +17,7 @@ import type { SandboxProvider } from "../../src/sandbox/types.ts";
 import { attemptRunner, codexVersions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 import { activationOf, startRig, TEST_KEYS, type Rig } from "./rig.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 // The queue with the real straight line behind it: sandbox, Codex or a small program in its place, store.
 const WAIT = { timeout: 50_000, interval: 50 };
@@ -30,7 +31,16 @@ beforeEach(async () => {
 afterEach(() => rig.close());
 
 function fake(entry: string): CodexBinary {
-  return { version: "0.144.4", key: `fake-${entry}`, hostDir: FAKES, entry, only: [entry], tools: null, bwrap: null };
+  return {
+    version: "0.144.4",
+    profile: profileFor("0.144.4"),
+    key: `fake-${entry}`,
+    hostDir: FAKES,
+    entry,
+    only: [entry],
+    tools: null,
+    bwrap: null,
+  };
 }
 
 async function work(codex: CodexBinary, concurrency: number, overrides: Partial<RunPorts> = {}): Promise<RunPorts> {

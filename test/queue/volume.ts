@@ -11,11 +11,13 @@ import { keys, PREFIX } from "../../src/queue/names.ts";
 import { redisOptions } from "../../src/redis/connect.ts";
 import { attemptRunner } from "../support/attempt.ts";
 import { activationOf, TEST_KEYS, type Rig } from "./rig.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 
 const FAKES = fileURLToPath(new URL("../support/fake-codex", import.meta.url));
 /** A small real executable that tells of a command with 1 MB of output. */
 const LOUD: CodexBinary = {
   version: "0.144.4",
+  profile: profileFor("0.144.4"),
   key: "fake-prints-much",
   hostDir: FAKES,
   entry: "prints-much",

@@ -44,6 +44,8 @@ export function madeResult(made: Made): ActivationResult {
     required_tools: required,
     required_tools_missing: finish > 0 ? [] : required,
     cleanup_error: null,
+    threads: [],
+    model_calls: [],
   };
   const conversation = made.conversation ?? [];
   const observations = observationsOf(made, conversation);
@@ -63,7 +65,7 @@ export function madeResult(made: Made): ActivationResult {
   });
 }
 
-const NO_USAGE = { cached_input_tokens: null, reasoning_output_tokens: null };
+const NO_USAGE = { cached_input_tokens: null, reasoning_output_tokens: null, cache_write_input_tokens: null };
 const RESPONSE = {
   id: "resp_00",
   object: "response" as const,

@@ -223,7 +223,14 @@ describe("what is sent", () => {
   });
 
   it("tells a response as it is, and without sessions as Gym's agents tell it: thoughts before their message, and always a message", () => {
-    const usage = { input_tokens: 5, output_tokens: 2, total_tokens: 7, cached_input_tokens: 3, reasoning_output_tokens: null };
+    const usage = {
+      input_tokens: 5,
+      output_tokens: 2,
+      total_tokens: 7,
+      cached_input_tokens: 3,
+      reasoning_output_tokens: null,
+      cache_write_input_tokens: null,
+    };
     const thought = (id: string) => ({
       type: "reasoning" as const,
       id,

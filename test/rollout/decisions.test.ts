@@ -104,7 +104,14 @@ describe("exitCodeOf [E18]", () => {
 });
 
 describe("summarise", () => {
-  const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15, cached_input_tokens: null, reasoning_output_tokens: null };
+  const usage = {
+    input_tokens: 10,
+    output_tokens: 5,
+    total_tokens: 15,
+    cached_input_tokens: null,
+    reasoning_output_tokens: null,
+    cache_write_input_tokens: null,
+  };
   const evidence = {
     turn_started: true,
     turn_completed: true,
@@ -120,6 +127,8 @@ describe("summarise", () => {
     required_tools: [],
     required_tools_missing: [],
     cleanup_error: null,
+    threads: [],
+    model_calls: [],
   };
   const timing = { queued_ms: 0, setup_ms: 0, run_ms: 0, collect_ms: 0 };
   const scored = { reward: 0.5 };
@@ -160,7 +169,7 @@ describe("summarise", () => {
       sessions_per_tool: { finish: 2 },
       required_tools: { sessions: 2, called: 2, called_more_than_once: 1 },
       rewards: { scored: 1, mean: 0.5 },
-      usage: { sessions: 2, input_tokens: 20, cached_input_tokens: 4, reasoning_output_tokens: null },
+      usage: { sessions: 2, input_tokens: 20, cached_input_tokens: 4, reasoning_output_tokens: null, cache_write_input_tokens: null },
       run_ms: { p50: 100, p95: 300 },
       wall_ms: 1235,
     });

@@ -31,6 +31,8 @@ const EVIDENCE: NonNullable<Attempt["evidence"]> = {
   required_tools: ["finish"],
   required_tools_missing: ["finish"],
   cleanup_error: null,
+  threads: [],
+  model_calls: [],
 };
 
 function call(tool_name: string, started_at: string | null, more: Partial<ToolCallRecord> = {}): ToolCallRecord {

@@ -81,7 +81,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     store: await openDirectoryStore(store),
     providers: { bubblewrap: createBubblewrapProvider({ stateDir, bwrapPath }), host: createHostProvider({ stateDir }) },
     defaultProvider: "bubblewrap",
-    codex,
+    codexes: [codex],
     modelKeys: { OPENAI_API_KEY: TEST_KEY },
     defaultKeyEnv: "OPENAI_API_KEY",
     systemPrompt: undefined,

@@ -45,6 +45,7 @@ export function attemptOf(attempt: number, facts: Partial<Attempt> = {}): Attemp
     failure: null,
     grants: [],
     evidence: null,
+    usage: null,
     observations: { source: "codex", records: [], gaps: [] },
     ...facts,
   };
