@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 const PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-arm64", "win32-x64"];
 const AT = [
   { codex: "node_modules/@openai/codex", platforms: "node_modules/@openai/codex-" },
-  { codex: "node_modules/codex-newest", platforms: "node_modules/codex-newest/node_modules/@openai/codex-" },
+  { codex: "node_modules/codex-0.144.4", platforms: "node_modules/codex-0.144.4/node_modules/@openai/codex-" },
 ];
 
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));

@@ -16,6 +16,8 @@ export interface CodexProfile {
   readonly longestServerName: number | null;
   /** Longest name of a tool; longer ones are cut and get a hash. null = they are passed on, and a model server may refuse them. */
   readonly longestToolName: number | null;
+  /** Programs that Codex looks for in the directory of its own binary, and without which sessions run as if all were well. */
+  readonly companions: readonly string[];
 }
 
 /** The newest first. */
@@ -40,7 +42,7 @@ export function profileFor(version: string, unknown: "refuse" | "try" = "refuse"
   throw new RollcallError(
     "codex_version_unknown",
     `Codex ${version} has no profile here: what its texts and settings mean is not known. Set codex_version to one of ` +
-      `${PROFILED_VERSIONS.join(", ")}, or codex.unknown_version to "try" to run it as if it were ${PROFILED_VERSIONS[0]}.`,
+      `${PROFILED_VERSIONS.join(", ")}, or unknown_version of [codex] to "try" to run it as if it were ${PROFILED_VERSIONS[0]}.`,
   );
 }
 
