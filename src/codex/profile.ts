@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ObservationGap } from "../contract/observation.ts";
 import { RollcallError } from "../errors.ts";
 import { codex0_144_4 } from "./profiles/0.144.4.ts";
 import { codex0_171_0 } from "./profiles/0.171.0.ts";
@@ -49,4 +50,10 @@ export function profileFor(version: string, unknown: "refuse" | "try" = "refuse"
 /** The profile for reading what was recorded of a version: its own, else the newest. Never throws; null = the version is not known. */
 export function profileToRead(version: string | null): CodexProfile {
   return profileFor(version ?? PROFILED_VERSIONS[0]!, "try");
+}
+
+/** Told of each session of a version that has no profile: which one it was, and as which it was read. Pure. */
+export function unprofiledGaps(codex: { version: string; profile: CodexProfile } | null): ObservationGap[] {
+  if (codex === null || codex.profile.version === codex.version) return [];
+  return [{ code: "codex_version_unprofiled", detail: JSON.stringify({ version: codex.version, read_as: codex.profile.version }) }];
 }
