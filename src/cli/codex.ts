@@ -15,8 +15,8 @@ export function codexCommand(): Command {
       const settings = await settingsFrom(flags);
       const stop = stopSignals();
       try {
-        process.stderr.write(`fetching Codex ${version} through npm (about 150 MB)\n`);
-        const done = await installCodex(version, installedCodexDir(settings), stop.signal);
+        const onFetch = (): void => void process.stderr.write(`fetching Codex ${version} through npm (about 150 MB)\n`);
+        const done = await installCodex(version, installedCodexDir(settings), { signal: stop.signal, onFetch });
         process.stdout.write(`${installedText(done, settings.codex.unknown_version)}\n`);
       } finally {
         stop.dispose();

@@ -31,7 +31,11 @@ const RECORD = "installed.json";
  * "directory_unusable", "binary_missing" where Codex is not published for this platform, or what {@link npm} and {@link checkedCodex}
  * throw.
  */
-export async function installCodex(version: string, directory: string, signal?: AbortSignal): Promise<InstalledCodex> {
+export async function installCodex(
+  version: string,
+  directory: string,
+  { signal, onFetch = () => undefined }: { signal?: AbortSignal; /** Something is fetched. */ onFetch?: () => void } = {},
+): Promise<InstalledCodex> {
   const platform = codexPlatform();
   if (platform === null) {
     const text = `Codex is not published for ${process.platform}-${process.arch}. Name an executable with the codex_bin setting.`;
@@ -44,6 +48,7 @@ export async function installCodex(version: string, directory: string, signal?: 
   const there = await usable(target, platform, version);
   if (there !== null) return { codex: there, fetched: false, ...(await recorded(target, known)) };
 
+  onFetch();
   await removeAbandoned(directory);
   const staging = join(directory, stagingName());
   try {
