@@ -44,6 +44,7 @@ const OF_OTHER_STAGES = new Set<GapCode>([
   "artifact_skipped",
   "artifact_quarantined",
   "agent_artifact_unavailable",
+  "codex_version_unprofiled",
 ]);
 const MOST_DIFFERENCES = 50;
 

@@ -2,7 +2,7 @@
 import { collect } from "../artifacts/collect.ts";
 import { putTranscript } from "../artifacts/evidence.ts";
 import { handedInPaths } from "../artifacts/submission.ts";
-import { profileToRead } from "../codex/profile.ts";
+import { profileToRead, unprofiledGaps } from "../codex/profile.ts";
 import { answeredCalls, type TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
@@ -50,6 +50,7 @@ class ReportInProgress {
     this.#context = context;
     this.#ports = ports;
     this.#begun = context.clock();
+    this.#gaps.push(...unprofiledGaps(context.codex));
   }
 
   checked(granted: Granted): void {

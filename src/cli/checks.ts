@@ -11,7 +11,7 @@ import { messageOf } from "../errors.ts";
 import { findRedisServer } from "../redis/binary.ts";
 import { connectRedis, describeRedis, type RedisTarget } from "../redis/connect.ts";
 import { checkRedis, requireRedisPassword } from "../redis/policy.ts";
-import { configuredCodex } from "./machine.ts";
+import { codexesOf } from "./codexes.ts";
 import { makeProvider } from "./provider.ts";
 
 /** One line of `rollcall doctor`. `text` of a warn or fail says what to do. */
@@ -32,7 +32,7 @@ const GB = 1024 ** 3;
 export async function checkMachine(input: CheckInput): Promise<CheckLine[]> {
   const codex = await checkCodex(input);
   return [
-    codex.line,
+    ...codex.lines,
     await guarded("sandbox", () => checkSandbox(input, codex.binary)),
     ...(await checkRedisServer(input).catch((error: unknown) => [failed("redis", error)])),
     await guarded("key", () => checkSecretKey(input)),
@@ -42,13 +42,25 @@ export async function checkMachine(input: CheckInput): Promise<CheckLine[]> {
   ];
 }
 
-async function checkCodex({ settings }: CheckInput): Promise<{ line: CheckLine; binary: CodexBinary | null }> {
+async function checkCodex({ settings }: CheckInput): Promise<{ lines: CheckLine[]; binary: CodexBinary | null }> {
   try {
-    const binary = await configuredCodex(settings);
-    return { line: { state: "ok", what: "codex", text: `${binary.version} (${join(binary.hostDir, binary.entry)})` }, binary };
+    const { codexes, leftOut } = await codexesOf(settings);
+    const others = leftOut.map(({ version, why }): CheckLine => ({
+      state: "warn",
+      what: "codex",
+      text: `${version} cannot be run: ${why}`,
+    }));
+    return { lines: [...codexes.map(codexLine), ...others], binary: codexes[0] };
   } catch (error) {
-    return { line: failed("codex", error), binary: null };
+    return { lines: [failed("codex", error)], binary: null };
   }
+}
+
+function codexLine({ version, hostDir, entry, profile }: CodexBinary, index: number): CheckLine {
+  const where = `${version} (${join(hostDir, entry)})${index === 0 ? "" : ", for sessions that name this version"}`;
+  if (profile.version === version) return { state: "ok", what: "codex", text: where };
+  const text = `${where}; it has no profile and is read as ${profile.version}: set codex_version to a version that has one for numbers to rely on`;
+  return { state: "warn", what: "codex", text };
 }
 
 async function checkSandbox({ settings, env }: CheckInput, codex: CodexBinary | null): Promise<CheckLine> {

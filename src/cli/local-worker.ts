@@ -38,6 +38,7 @@ export async function startLocalWorker(
   if (settings.sandbox.provider === "host") {
     log.warn("sandbox provider host: no isolation; the model's commands run with all rights of this user, on its files");
   }
+  for (const { version, why } of machine.leftOut) log.warn({ version, why }, "a Codex that is here cannot be run: takes no session of it");
   const abandoned: RunPorts["abandoned"] = new Set();
   const reaper = await startReaper({ stateDir: sandboxStateDir(settings), sharedRoot: sharedSandboxRoot(), abandoned, log, onRemoved });
   const worker = { id: `${machine.host}-${process.pid}-${randomBytes(3).toString("hex")}`, host: machine.host, version: rollcallVersion() };

@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import { collectCommand } from "./collect.ts";
 import { cleanCommand } from "./clean.ts";
+import { codexCommand } from "./codex.ts";
 import { compareCommand } from "./compare.ts";
 import { controlCommands } from "./control.ts";
 import { doctorCommand } from "./doctor.ts";
@@ -58,6 +59,7 @@ const commands = [
   webhooksCommand(),
   verifyCommand(setExitCode),
   doctorCommand(setExitCode),
+  codexCommand(),
   schemaCommand(),
 ];
 for (const command of commands) program.addCommand(command);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { execFile } from "node:child_process";
-import { constants } from "node:fs";
-import { access, readFile, realpath, stat } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { constants, type Stats } from "node:fs";
+import { access, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
+import { codexTrees } from "./package-trees.ts";
 import { profileFor, type CodexProfile } from "./profile.ts";
 
 const run = promisify(execFile);
 
 /** The Codex this package depends on, exactly. */
-export const PACKAGED_CODEX_VERSION = "0.144.4";
+export const PACKAGED_CODEX_VERSION = "0.171.0";
 
 /** The native Codex and the directory tree it needs; `key`, `hostDir` and `only` are what a sandbox calls its runtime. */
 export interface CodexBinary {
@@ -19,7 +19,7 @@ export interface CodexBinary {
   version: string;
   /** What its texts and settings mean. */
   profile: CodexProfile;
-  /** Names the content, e.g. "codex-0.144.4". */
+  /** Names the content, e.g. "codex-0.171.0". */
   key: string;
   /** The package's vendor/<triple>, or the directory of a binary that stands alone. */
   hostDir: string;
@@ -31,56 +31,58 @@ export interface CodexBinary {
   tools: string | null;
   /** The bwrap of the package, a path of the host; null = none. */
   bwrap: string | null;
-  /** Which file it was when it was checked, see {@link binaryStamp}; absent: nobody looks whether it still is. */
+  /** Which files it was when it was checked, see {@link binaryStamp}; absent: nobody looks whether it still is. */
   stamp?: string;
 }
 
-/** Names of the platform packages and of their trees, as @openai/codex's own launcher has them. */
-const PLATFORMS: Readonly<Record<string, { name: string; triple: string }>> = {
-  "linux-x64": { name: "@openai/codex-linux-x64", triple: "x86_64-unknown-linux-musl" },
-  "linux-arm64": { name: "@openai/codex-linux-arm64", triple: "aarch64-unknown-linux-musl" },
-  "darwin-x64": { name: "@openai/codex-darwin-x64", triple: "x86_64-apple-darwin" },
-  "darwin-arm64": { name: "@openai/codex-darwin-arm64", triple: "aarch64-apple-darwin" },
-};
-
-/**
- * Finds the native binary: `codexBin` when given, else in the platform package of @openai/codex as seen from `searchFrom`
- * (this package by default). Throws RollcallError "binary_missing", "codex_version_mismatch" when only another version is installed,
- * or "codex_version_unknown" for one without a profile.
- */
-export async function findCodex(wanted: {
+/** Which Codex is wanted, and where to look for it. */
+export interface WantedCodex {
+  /** An executable to take instead of looking for one. */
   codexBin?: string;
   version: string;
+  /** Where versions are that were installed beside the packaged ones, see install.ts. */
+  installedIn?: string;
+  /** Whose dependencies the packaged ones are; this package by default. */
   searchFrom?: URL;
   /** What becomes of a version without a profile. */
   unknown?: "refuse" | "try";
-}): Promise<CodexBinary> {
-  const profile = profileFor(wanted.version, wanted.unknown);
-  return { ...(await locate(wanted)), profile };
 }
 
-type Located = Omit<CodexBinary, "profile">;
+/**
+ * Finds the native binary: `codexBin` when given, else among the packages and what was installed (package-trees.ts). It is not run.
+ * Throws RollcallError "binary_missing", "codex_version_mismatch" when only other versions are there, or "codex_version_unknown" for
+ * one without a profile.
+ */
+export async function findCodex(wanted: WantedCodex): Promise<CodexBinary> {
+  return locate(wanted, profileFor(wanted.version, wanted.unknown));
+}
 
-async function locate(wanted: { codexBin?: string; version: string; searchFrom?: URL }): Promise<Located> {
-  if (wanted.codexBin !== undefined) return givenBinary(wanted.codexBin, wanted.version);
-  const platform = PLATFORMS[`${process.platform}-${process.arch}`];
-  if (platform === undefined) {
-    throw new RollcallError(
-      "binary_missing",
-      `There is no packaged Codex for ${process.platform}-${process.arch}. Name an executable with the codex_bin setting.`,
-    );
+/** {@link findCodex}, and what it found is what was wanted. Throws also what {@link checkCodexVersion} and {@link checkCompanions} throw. */
+export async function checkedCodex(wanted: WantedCodex): Promise<CodexBinary> {
+  const codex = await findCodex(wanted);
+  const stamp = await binaryStamp(codex);
+  await checkCodexVersion(codex);
+  await checkCompanions(codex);
+  return { ...codex, stamp };
+}
+
+async function locate(wanted: WantedCodex, profile: CodexProfile): Promise<CodexBinary> {
+  const { version } = wanted;
+  if (wanted.codexBin !== undefined) return givenBinary(wanted.codexBin, version, profile);
+  const trees = await codexTrees(wanted);
+  const tree = trees.find((one) => one.version === version);
+  if (tree !== undefined) return inPackage(tree.hostDir, { version, profile });
+  const install = `Run "rollcall codex install ${version}"`;
+  if (trees.length > 0) {
+    const found = trees.map((one) => one.version).join(", ");
+    const text = `Codex ${version} is required, and only ${found} is here. ${install}, or set codex_version (and codex_bin) to what is to be run.`;
+    throw new RollcallError("codex_version_mismatch", text);
   }
-  const found = await installedPackages(platform.name, wanted.searchFrom ?? new URL(import.meta.url));
-  const match = found.find(({ version }) => version === wanted.version);
-  if (match === undefined && found[0] !== undefined) throw mismatch(`${platform.name} is`, found[0].version, wanted.version);
-  if (match === undefined) {
-    throw new RollcallError(
-      "binary_missing",
-      `The package ${platform.name} with the Codex binary is not installed; npm skips a platform package that fails to download. ` +
-        'Install again with "npm ci --include=optional", or name an executable with the codex_bin setting.',
-    );
-  }
-  return inPackage(join(match.directory, "vendor", platform.triple), wanted.version);
+  throw new RollcallError(
+    "binary_missing",
+    `No package with the Codex binary for ${process.platform}-${process.arch} is installed; npm skips a platform package that fails to ` +
+      `download. Install again with "npm ci --include=optional". Or: ${install}, or name an executable with the codex_bin setting.`,
+  );
 }
 
 /** Runs the binary with `--version`. Throws RollcallError "codex_version_mismatch", or "binary_missing" when it does not run. */
@@ -98,16 +100,35 @@ export async function checkCodexVersion(binary: CodexBinary): Promise<void> {
   if (version !== binary.version) throw mismatch(`Codex at ${path} is`, version ?? "an unknown version", binary.version);
 }
 
-/** Tells a file from another that took its place. Throws what stat throws. */
-export async function binaryStamp({ hostDir, entry }: CodexBinary): Promise<string> {
-  const { dev, ino, size, mtimeMs } = await stat(join(hostDir, entry));
-  return [dev, ino, size, mtimeMs].join(":");
+/** Throws RollcallError "codex_incomplete" when a program that this version needs is not beside it. */
+export async function checkCompanions(binary: CodexBinary): Promise<void> {
+  for (const path of companionsOf(binary)) {
+    if (await exists(path)) continue;
+    throw new RollcallError(
+      "codex_incomplete",
+      `Codex ${binary.version} needs ${basename(path)} beside it, and there is none in ${dirname(path)}: it would refuse the commands ` +
+        "of models that write code, and end as if all were well. Copy that program there from the same release, or name the binary inside " +
+        "its npm package (vendor/<platform>/bin/codex) with the codex_bin setting.",
+    );
+  }
+}
+
+/** Tells the files of a binary from others that took their place. Throws when the binary is gone. */
+export async function binaryStamp(binary: CodexBinary): Promise<string> {
+  const stampOf = ({ dev, ino, size, mtimeMs }: Stats): string => [dev, ino, size, mtimeMs].join(":");
+  const beside = companionsOf(binary).map((path) => stat(path).then(stampOf, () => "none"));
+  return [stampOf(await stat(join(binary.hostDir, binary.entry))), ...(await Promise.all(beside))].join(" ");
+}
+
+/** Paths of the programs that must be beside the binary. */
+function companionsOf({ profile, hostDir, entry }: CodexBinary): string[] {
+  return profile.companions.map((name) => join(hostDir, dirname(entry), name));
 }
 
 const INSTALL_OR_NAME = "Install it again, or name another executable with the codex_bin setting.";
 
 /** A binary in a package's tree (beside codex-package.json) brings the tree along; any other stands alone. */
-async function givenBinary(codexBin: string, version: string): Promise<Located> {
+async function givenBinary(codexBin: string, version: string, profile: CodexProfile): Promise<CodexBinary> {
   let path: string;
   try {
     path = await realpath(codexBin);
@@ -125,12 +146,16 @@ async function givenBinary(codexBin: string, version: string): Promise<Located> 
   }
   const tree = dirname(dirname(path));
   if (basename(dirname(path)) === "bin" && (await exists(join(tree, "codex-package.json"))))
-    return inPackage(tree, version, basename(path));
-  const only = [basename(path)];
-  return { version, key: `codex-${version}`, hostDir: dirname(path), entry: basename(path), only, tools: null, bwrap: null };
+    return inPackage(tree, { version, profile }, basename(path));
+  const only = [basename(path), ...profile.companions];
+  return { version, profile, key: `codex-${version}`, hostDir: dirname(path), entry: basename(path), only, tools: null, bwrap: null };
 }
 
-async function inPackage(hostDir: string, version: string, name = "codex"): Promise<Located> {
+async function inPackage(
+  hostDir: string,
+  { version, profile }: Pick<CodexBinary, "version" | "profile">,
+  name = "codex",
+): Promise<CodexBinary> {
   const entry = `bin/${name}`;
   if (!(await exists(join(hostDir, entry)))) {
     throw new RollcallError("binary_missing", `${join(hostDir, entry)} is missing from its package. ${INSTALL_OR_NAME}`);
@@ -138,35 +163,13 @@ async function inPackage(hostDir: string, version: string, name = "codex"): Prom
   const bwrap = join(hostDir, "codex-resources", "bwrap");
   return {
     version,
+    profile,
     key: `codex-${version}`,
     hostDir,
     entry,
     tools: (await exists(join(hostDir, "codex-path"))) ? "codex-path" : null,
     bwrap: (await exists(bwrap)) ? bwrap : null,
   };
-}
-
-/** Beside @openai/codex as it is resolved, and as seen directly: under an alias the platform package lies elsewhere. */
-async function installedPackages(name: string, searchFrom: URL): Promise<{ directory: string; version: string }[]> {
-  const here = createRequire(searchFrom);
-  const launcher = resolved(here, "@openai/codex/package.json");
-  const found = [];
-  for (const from of launcher === null ? [here] : [createRequire(await realpath(launcher)), here]) {
-    const manifest = resolved(from, `${name}/package.json`);
-    if (manifest === null) continue;
-    const { version } = JSON.parse(await readFile(manifest, "utf8")) as { version: string };
-    // Published as "0.144.4-linux-x64" under the name of the launcher.
-    found.push({ directory: dirname(manifest), version: version.split("-")[0] ?? version });
-  }
-  return found;
-}
-
-function resolved(from: NodeJS.Require, name: string): string | null {
-  try {
-    return from.resolve(name);
-  } catch {
-    return null; // not installed there
-  }
 }
 
 async function exists(path: string): Promise<boolean> {

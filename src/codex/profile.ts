@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ObservationGap } from "../contract/observation.ts";
 import { RollcallError } from "../errors.ts";
 import { codex0_144_4 } from "./profiles/0.144.4.ts";
 import { codex0_171_0 } from "./profiles/0.171.0.ts";
@@ -16,6 +17,8 @@ export interface CodexProfile {
   readonly longestServerName: number | null;
   /** Longest name of a tool; longer ones are cut and get a hash. null = they are passed on, and a model server may refuse them. */
   readonly longestToolName: number | null;
+  /** Programs that Codex looks for in the directory of its own binary, and without which sessions run as if all were well. */
+  readonly companions: readonly string[];
 }
 
 /** The newest first. */
@@ -40,11 +43,17 @@ export function profileFor(version: string, unknown: "refuse" | "try" = "refuse"
   throw new RollcallError(
     "codex_version_unknown",
     `Codex ${version} has no profile here: what its texts and settings mean is not known. Set codex_version to one of ` +
-      `${PROFILED_VERSIONS.join(", ")}, or codex.unknown_version to "try" to run it as if it were ${PROFILED_VERSIONS[0]}.`,
+      `${PROFILED_VERSIONS.join(", ")}, or unknown_version of [codex] to "try" to run it as if it were ${PROFILED_VERSIONS[0]}.`,
   );
 }
 
 /** The profile for reading what was recorded of a version: its own, else the newest. Never throws; null = the version is not known. */
 export function profileToRead(version: string | null): CodexProfile {
   return profileFor(version ?? PROFILED_VERSIONS[0]!, "try");
+}
+
+/** Told of each session of a version that has no profile: which one it was, and as which it was read. Pure. */
+export function unprofiledGaps(codex: { version: string; profile: CodexProfile } | null): ObservationGap[] {
+  if (codex === null || codex.profile.version === codex.version) return [];
+  return [{ code: "codex_version_unprofiled", detail: JSON.stringify({ version: codex.version, read_as: codex.profile.version }) }];
 }

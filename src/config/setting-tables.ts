@@ -110,6 +110,10 @@ export const codexSettings = z.strictObject({
       "More of Codex's config.toml, as a table; a row's own replaces it. Keys that Rollcall sets itself are refused (docs/codex-options.md). Not for secrets.",
     defaultText: "none",
   }),
+  unknown_version: setting(z.enum(["refuse", "try"]).default("refuse"), {
+    description:
+      "What this worker does with a Codex version that Rollcall has no profile of: refuses it, or reads it as the newest that it knows, with a gap in each session's record.",
+  }),
 });
 
 export const sandboxSettings = z.strictObject({

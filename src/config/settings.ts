@@ -83,18 +83,18 @@ export const settingsSchema = z
       defaultText: "none",
     }),
     codex_bin: setting(z.string().min(1).optional(), {
-      description: "Another Codex executable than the packaged one.",
+      description: "Another Codex executable than the packaged one, for sessions that name no version (docs/operations.md).",
       env: "CODEX_BIN",
       defaultText: "packaged",
     }),
     codex_version: setting(
       z
         .string()
-        .regex(/^\d+\.\d+\.\d+$/, "expected an exact version, e.g. 0.144.4")
+        .regex(/^\d+\.\d+\.\d+$/, "expected an exact version, e.g. 0.171.0")
         .optional(),
       {
-        description: "The only Codex version to run; another one is refused at start.",
-        defaultText: "the packaged one's (0.144.4)",
+        description: "Codex of a worker's sessions, and of a run's rows, that name no version. A worker without it refuses to start.",
+        defaultText: "the packaged one's (0.171.0)",
       },
     ),
     skills_dir: setting(z.string().min(1).optional(), {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { sealedWith, type SealedActivation } from "../activation/seal.ts";
+import { exactProfile } from "../codex/profile.ts";
 import type { CauseCode, Failure } from "../contract/failure.ts";
 import { failure } from "./end-without-run.ts";
 import { keys } from "./names.ts";
@@ -58,6 +59,15 @@ export function needsText(needs: readonly Need[]): string {
   return needs.map(({ kind, value }) => `${kind} ${value}`).join(", ");
 }
 
+/** What to do where there is a command for it; "" else. Pure. */
+export function remedyFor(needs: readonly Need[]): string {
+  const version = needs.find(({ kind }) => kind === "codex_version")?.value;
+  if (version === undefined) return "";
+  const unknown =
+    exactProfile(String(version)) === null ? ', and unknown_version = "try" in its [codex] since that version has no profile' : "";
+  return ` (on a worker's machine, before it starts: rollcall codex install ${version}${unknown})`;
+}
+
 /**
  * For a job that the asking worker cannot run: null = it waits on, because some live worker can or it has not waited
  * long; otherwise its end, which lists what was missing.
@@ -74,7 +84,7 @@ export async function noCapableWorker(queues: Queues, jobId: string, needs: read
   await redis.set(keys.unable(jobId), now, "PX", settings.keep_ended_ms, "NX");
   const waitedMs = now - Number((await redis.get(keys.unable(jobId))) ?? now);
   if (waitedMs < settings.no_capable_worker_ms) return null;
-  const reason = `no live worker could run it for ${Math.round(waitedMs / 1_000)} s; missing: ${needsText(missing)}`;
+  const reason = `no live worker could run it for ${Math.round(waitedMs / 1_000)} s; missing: ${needsText(missing)}${remedyFor(missing)}`;
   return failure("agent_run_error", CAUSES[missing[0]!.kind], reason);
 }
 

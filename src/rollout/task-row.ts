@@ -23,7 +23,10 @@ export interface BadRow {
 export type Row = Record<string, unknown>;
 
 /** What a row gets from the settings where it says nothing itself. */
-export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "required_tools" | "model" | "codex" | "sandbox" | "outputs">;
+export type RowDefaults = Pick<
+  Settings,
+  "taskset" | "max_attempts" | "required_tools" | "model" | "codex" | "codex_version" | "sandbox" | "outputs"
+>;
 
 const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata", "task_data"] as const;
 
@@ -121,6 +124,7 @@ export function withDefaults(raw: Row, defaults: RowDefaults): Row {
   const { provider, memory_mb, cpus, pids, disk_mb } = defaults.sandbox;
   const model = isRow(raw["model"]) ? raw["model"] : {};
   const { api_key_env, ...withoutKey } = defaults.model;
+  const { unknown_version: _ofTheWorker, ...codex } = defaults.codex;
   return {
     max_attempts: defaults.max_attempts,
     required_tools: defaults.required_tools,
@@ -128,7 +132,7 @@ export function withDefaults(raw: Row, defaults: RowDefaults): Row {
     reply_to: null,
     ...raw,
     model: overlay(Object.hasOwn(model, "api_key") ? withoutKey : { ...withoutKey, api_key_env }, raw["model"]),
-    codex: overlay(defaults.codex, raw["codex"]),
+    codex: overlay({ ...codex, version: defaults.codex_version }, raw["codex"]),
     outputs: overlay(defaults.outputs, raw["outputs"]),
     sandbox: overlay({ provider, limits: present({ memory_mb, cpus, pids, disk_mb }) }, raw["sandbox"]),
   };

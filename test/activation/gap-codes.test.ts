@@ -56,10 +56,14 @@ const withUsage = (counters: object) => (stdout: string) =>
   stdout.replace(/"usage":\{[^}]*\}/, `"usage":${JSON.stringify({ input_tokens: 2400, output_tokens: 170, ...counters })}`);
 
 /** The gaps of an attempt with a small real executable in Codex's place. */
-async function attempt(entry: string, more: Record<string, unknown> = {}, options: RunOptions = {}): Promise<GapCode[]> {
+async function attempt(
+  entry: string,
+  more: Record<string, unknown> = {},
+  { version = "0.144.4", ...options }: RunOptions & { version?: string } = {},
+): Promise<GapCode[]> {
   const codex: CodexBinary = {
-    version: "0.144.4",
-    profile: profileFor("0.144.4"),
+    version,
+    profile: profileFor(version, "try"),
     key: `fake-${entry}`,
     hostDir: FAKES,
     entry,
@@ -204,6 +208,11 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
     when: "two names are one to Codex",
     holds: () => planned({ name: "a-b" }, { name: "a_b" }),
     else: () => planned({ name: "a-b" }, { name: "a_c" }),
+  },
+  codex_version_unprofiled: {
+    when: "the version that ran has no profile",
+    holds: () => attempt("reads-all", {}, { version: "9.9.9" }),
+    else: () => attempt("reads-all", {}, { version: "0.171.0" }),
   },
 };
 

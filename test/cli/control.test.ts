@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
 import { findCodex, PACKAGED_CODEX_VERSION } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { placeFakeCodex } from "../support/fake-codex-binary.ts";
 import { processesNaming } from "../support/live-processes.ts";
 import { rollcall, startRollcall, type RunningCommand } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -12,9 +13,7 @@ import { tempDir } from "../support/temp-dir.ts";
 const WAIT = { timeout: 60_000, interval: 200 };
 
 /** In Codex's place: says something and then nothing; told "stubborn" it does not hear SIGTERM. */
-const FAKE_CODEX = `#!/bin/sh
-if [ "$1" = --version ]; then echo "codex-cli 0.144.4"; exit 0; fi
-read -r prompt
+const FAKE_CODEX = `read -r prompt
 echo '{"type":"thread.started","thread_id":"thread-1"}'
 echo '{"type":"turn.started"}'
 echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"half of the work"}}'
@@ -30,13 +29,10 @@ beforeEach(async () => {
   root = tempDir();
   out = join(root, "out");
   mkdirSync(join(root, "run"), { mode: 0o700 });
-  mkdirSync(join(root, "bin"));
-  writeFileSync(join(root, "bin", "codex"), FAKE_CODEX);
-  chmodSync(join(root, "bin", "codex"), 0o755);
   model = await startModelServer({ apiKey: "k" });
   env = {
     OPENAI_API_KEY: "k",
-    CODEX_BIN: join(root, "bin", "codex"),
+    CODEX_BIN: placeFakeCodex(join(root, "bin"), FAKE_CODEX),
     XDG_STATE_HOME: join(root, "state"),
     XDG_RUNTIME_DIR: join(root, "run"),
     TMPDIR: root,

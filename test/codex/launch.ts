@@ -13,16 +13,15 @@ import { readStdout } from "../../src/codex/stdout.ts";
 import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
 import { promptOf } from "../../src/contract/input.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { profileFor } from "../../src/codex/profile.ts";
+import { PROFILED_VERSIONS } from "../../src/codex/profile.ts";
 
-/** The real binaries: the pinned one, the newest, and whatever CODEX_TEST_BIN names. */
+/** The real binaries: those that have a profile, the default first, and whatever CODEX_TEST_BIN names. */
 export async function realBinaries(): Promise<CodexBinary[]> {
-  const newest = new URL("../../node_modules/codex-newest/package.json", import.meta.url);
-  const found = [await findCodex({ version: "0.144.4" }), await findCodex({ version: "0.171.0", searchFrom: newest })];
+  const found = await Promise.all(PROFILED_VERSIONS.map((version) => findCodex({ version })));
   const named = process.env["CODEX_TEST_BIN"];
   if (named === undefined || named === "") return found;
   const version = /\d+\.\d+\.\d+\S*/.exec(execFileSync(named, ["--version"], { encoding: "utf8" }))?.[0] ?? "unknown";
-  return [...found, await findCodex({ codexBin: named, version })];
+  return [...found, await findCodex({ codexBin: named, version, unknown: "try" })];
 }
 
 export interface Launched {
@@ -48,7 +47,7 @@ export async function launch(
     await mkdir(join(paths.workdir, path, ".."), { recursive: true });
     await writeFile(join(paths.workdir, path), text);
   }
-  const input = make(paths);
+  const input = { ...make(paths), profile: binary.profile };
   await writeFile(join(paths.codexHome, "config.toml"), renderConfig(codexConfig(input)), { mode: 0o600 });
   const { argv, env, cwd } = codexCommand({
     binary,
@@ -69,7 +68,7 @@ export async function launch(
   const facts = session.facts();
   return {
     facts,
-    verdict: verdictOf(facts, { code, signal, timedOut: false }, profileFor("0.144.4")),
+    verdict: verdictOf(facts, { code, signal, timedOut: false }, binary.profile),
     stderr: tail.window().text,
     threadFiles: join(paths.codexHome, "sessions"),
   };

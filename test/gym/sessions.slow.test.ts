@@ -5,6 +5,7 @@ import { startModelServer, type ModelServer } from "../../examples/stand-ins/mod
 import { startBrokenServer, startOfficeTools, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
 import { mcp, say, scriptLine, shell, step, withFault, type Step } from "../../examples/stand-ins/script.ts";
 import { SESSION_TOKEN_HEADER } from "../../examples/stand-ins/session-tokens.ts";
+import { PACKAGED_CODEX_VERSION } from "../../src/codex/binary.ts";
 import { filesHolding } from "../support/byte-search.ts";
 import type { RunningCommand } from "../support/rollcall-command.ts";
 import { suiteDir } from "../support/suite-dir.ts";
@@ -99,7 +100,7 @@ describe("an agent session", () => {
         status: "completed",
         error: null,
         model: "stand-in",
-        metadata: { row: "7", harness_execution: "sandbox", codex_version: "0.144.4" },
+        metadata: { row: "7", harness_execution: "sandbox", codex_version: PACKAGED_CODEX_VERSION },
       },
     });
     expect(joined.body).toEqual(first.body);

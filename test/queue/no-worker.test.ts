@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseSecretKeys } from "../../src/activation/secret-keys.ts";
 import { cancelActivation } from "../../src/queue/cancel.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
-import { missingIn, type Need } from "../../src/queue/needs.ts";
+import { missingIn, remedyFor, type Need } from "../../src/queue/needs.ts";
 import { pauseRun } from "../../src/queue/pause.ts";
 import { runStatus } from "../../src/queue/run-status.ts";
 import { workersAbsentMs, type WorkerFacts } from "../../src/queue/worker-lease.ts";
@@ -103,7 +103,40 @@ describe("workers that cannot run it", () => {
     await add({ sandbox: { provider: "moon" }, codex: { version: "9.9.9" } });
     const { failure } = await rig.ended("act-a");
     expect(failure).toMatchObject({ cause_code: "sandbox_failed" });
-    expect(failure!.failure_reason).toMatch(/^no live worker could run it for [1-9]\d* s; missing: provider moon, codex_version 9\.9\.9$/);
+    expect(failure!.failure_reason).toMatch(
+      /^no live worker could run it for [1-9]\d* s; missing: provider moon, codex_version 9\.9\.9 \(on a worker's /,
+    );
+  });
+
+  it.each([
+    ["0.144.4", "rollcall codex install 0.144.4)", "unknown_version"],
+    ["9.9.9", 'rollcall codex install 9.9.9, and unknown_version = "try"', "install 9.9.9)"],
+  ])("are told how to get Codex %s, and whether it has a profile", (value, told, untold) => {
+    const text = remedyFor([
+      { kind: "provider", value: "moon" },
+      { kind: "codex_version", value },
+    ]);
+    expect(text).toContain(told);
+    expect(text).not.toContain(untold);
+    expect(remedyFor([{ kind: "provider", value: "moon" }])).toBe("");
+  });
+
+  it("leave a version to the worker that holds it beside its default, and run it there", async () => {
+    rig = await startRig();
+    await rig.sentinel();
+    const ran: string[] = [];
+    const tells =
+      (who: string): Run =>
+      (claim) => {
+        ran.push(`${claim.activation.activation_id} ${who}`);
+        return completes(rig.store)(claim);
+      };
+    await rig.worker(tells("newest only"), { facts: { worker_id: "w-1", codex_versions: ["0.171.0"] } });
+    await rig.worker(tells("both"), { facts: { worker_id: "w-2", codex_versions: ["0.171.0", "0.144.4"] } });
+    const old = Array.from({ length: 6 }, (_, index) => `act-old-${index}`);
+    for (const id of old) await add({ codex: { version: "0.144.4" } }, id);
+    for (const id of old) expect((await rig.ended(id)).status).toBe("completed");
+    expect(ran.toSorted()).toEqual(old.map((id) => `${id} both`));
   });
 
   it("are told at enqueue, and by status, and can be cancelled", async () => {

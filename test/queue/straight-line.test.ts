@@ -139,8 +139,8 @@ it("a model server that answers 429 for a while costs nobody an attempt, with th
     },
   });
   try {
-    const [oldest] = await codexVersions();
-    await work(oldest!.codex, 3, { defaultProvider: "bubblewrap" });
+    const [packaged] = await codexVersions();
+    await work(packaged!.codex, 3, { defaultProvider: "bubblewrap" });
     const ids = numbered(3);
     await add(ids, { max_attempts: 1, model: { base_url: model.captureBaseUrl, name: "m" } });
     for (const id of ids) {

@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadSettings } from "../../src/config/load.ts";
+import { withDefaults } from "../../src/rollout/task-row.ts";
 import { checkTasks, describeBadRows, readTasks, type TaskRow, type TaskSource } from "../../src/rollout/tasks.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -132,6 +133,20 @@ describe("a whole activation as a row", () => {
         },
       ],
     });
+  });
+
+  it("goes with the run's codex_version, and never with what is its worker's to decide", async () => {
+    const defaults = await loadSettings({
+      env: { HOME: "/nonexistent" },
+      file: null,
+      overrides: { codex_version: "0.144.4", codex: { unknown_version: "try" } },
+    });
+    const task = { task_id: { taskset: "s", task_id: "t" }, input: "x" };
+    expect(withDefaults(task, defaults)["codex"]).toMatchObject({ version: "0.144.4", timeout_seconds: 600 });
+    expect(withDefaults(task, defaults)["codex"]).not.toHaveProperty("unknown_version");
+    expect(withDefaults({ ...task, codex: { version: "0.171.0" } }, defaults)["codex"]).toMatchObject({ version: "0.171.0" });
+    const without = await loadSettings({ env: { HOME: "/nonexistent" }, file: null });
+    expect(withDefaults(task, without)["codex"]).not.toHaveProperty("version");
   });
 
   it("must not name another run", async () => {

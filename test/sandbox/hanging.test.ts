@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { findCodex } from "../../src/codex/binary.ts";
+import { findCodex, PACKAGED_CODEX_VERSION } from "../../src/codex/binary.ts";
 import { findBubblewrap } from "../../src/sandbox/bubblewrap-binary.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap.ts";
 import { createHostProvider } from "../../src/sandbox/host.ts";
@@ -13,7 +13,7 @@ import { tempDir } from "../support/temp-dir.ts";
 
 // A sandbox that does not come, and a program that goes while its worker lives.
 const ROOT = process.getuid?.() === 0;
-const vendored = (await findCodex({ version: "0.144.4" })).bwrap;
+const vendored = (await findCodex({ version: PACKAGED_CODEX_VERSION })).bwrap;
 const bwrap = await findBubblewrap({ path: process.env["PATH"] ?? "", ...(vendored === null ? {} : { vendored }) });
 let base: string;
 beforeEach(() => {

@@ -9,7 +9,8 @@ import { runActivation, type RunPorts } from "../../src/activation/run.ts";
 import type { CancelMark, ProgressEntry, RunEnd, StopReason } from "../../src/activation/ports.ts";
 import { noAttemptTelemetry } from "../../src/activation/telemetry.ts";
 import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
-import { findCodex, type CodexBinary } from "../../src/codex/binary.ts";
+import { findCodex, PACKAGED_CODEX_VERSION, type CodexBinary } from "../../src/codex/binary.ts";
+import { PROFILED_VERSIONS } from "../../src/codex/profile.ts";
 import { withDerivedIds } from "../../src/contract/derive.ts";
 import { admit } from "../../src/contract/refusals.ts";
 import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
@@ -19,16 +20,12 @@ import { findBubblewrap } from "../../src/sandbox/bubblewrap-binary.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap.ts";
 import { createHostProvider } from "../../src/sandbox/host.ts";
 
-/** The Codex versions that tests of the real binary run; CODEX_TEST_BIN (with CODEX_TEST_VERSION) adds one. */
+/** The Codex versions that tests of the real binary run, the default first; CODEX_TEST_BIN (with CODEX_TEST_VERSION) adds one. */
 export async function codexVersions(): Promise<{ name: string; codex: CodexBinary }[]> {
-  const newest = new URL("../../node_modules/codex-newest/package.json", import.meta.url);
-  const versions = [
-    { name: "0.144.4", codex: await findCodex({ version: "0.144.4" }) },
-    { name: "0.171.0", codex: await findCodex({ version: "0.171.0", searchFrom: newest }) },
-  ];
+  const versions = await Promise.all(PROFILED_VERSIONS.map(async (name) => ({ name, codex: await findCodex({ version: name }) })));
   const { CODEX_TEST_BIN: codexBin, CODEX_TEST_VERSION: version = "0.0.0" } = process.env;
-  if (codexBin !== undefined) versions.push({ name: `${codexBin} (CODEX_TEST_BIN)`, codex: await findCodex({ codexBin, version }) });
-  return versions;
+  if (codexBin === undefined) return versions;
+  return [...versions, { name: `${codexBin} (CODEX_TEST_BIN)`, codex: await findCodex({ codexBin, version, unknown: "try" }) }];
 }
 
 export const TEST_KEY = "stand-in-model-key-0815";
@@ -75,7 +72,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
   });
   const stateDir = join(dir, "state");
   const store = join(dir, "artifacts");
-  const vendored = (await findCodex({ version: "0.144.4" })).bwrap;
+  const vendored = (await findCodex({ version: PACKAGED_CODEX_VERSION })).bwrap;
   const bwrapPath = await findBubblewrap({ path: process.env["PATH"] ?? "", ...(vendored === null ? {} : { vendored }) });
   const ports: RunPorts = {
     store: await openDirectoryStore(store),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { startModelServer } from "../../examples/stand-ins/model-server.ts";
 import { findCodex, PACKAGED_CODEX_VERSION } from "../../src/codex/binary.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { placeFakeCodex } from "./fake-codex-binary.ts";
 import { rollcall, startRollcall, type CommandEnd, type RunningCommand } from "./rollcall-command.ts";
 import { tempDir } from "./temp-dir.ts";
 
@@ -21,10 +22,8 @@ export interface FakeCommand {
   results(): Map<string, ActivationResult>;
 }
 
-/** Says of itself that it is the packaged version; `turn TEXT` is a whole turn. */
-const BEGINNING = `#!/bin/sh
-case "$1" in --version) echo "codex-cli ${PACKAGED_CODEX_VERSION}"; exit;; esac
-prompt=$(cat)
+/** `turn TEXT` is a whole turn. */
+const BEGINNING = `prompt=$(cat)
 turn() {
   echo '{"type":"thread.started","thread_id":"t"}'
   echo '{"type":"turn.started"}'
@@ -37,7 +36,6 @@ export async function fakeCommand(script: string): Promise<FakeCommand> {
   const root = tempDir();
   const out = join(root, "out");
   mkdirSync(join(root, "run"), { mode: 0o700 });
-  mkdirSync(join(root, "bin"));
   const model = await startModelServer({ apiKey: "k" });
   onTestFinished(() => model.close());
   const env = {
@@ -53,8 +51,7 @@ export async function fakeCommand(script: string): Promise<FakeCommand> {
     out,
     env,
     codex(text) {
-      writeFileSync(env.CODEX_BIN, BEGINNING + text);
-      chmodSync(env.CODEX_BIN, 0o755);
+      placeFakeCodex(dirname(env.CODEX_BIN), BEGINNING + text);
     },
     start(rows, ...flags) {
       const tasks = join(root, "tasks.jsonl");

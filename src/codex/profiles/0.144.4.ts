@@ -16,4 +16,6 @@ export const codex0_144_4: CodexProfile = {
   /** "mcp__" + name + "__" + tool must fit in 64 characters. */
   longestServerName: 38,
   longestToolName: 64,
+  /** Without codex-code-mode-host it runs the model's JavaScript in its own process. */
+  companions: [],
 };

@@ -12,4 +12,6 @@ export const codex0_171_0: CodexProfile = {
   },
   longestServerName: null,
   longestToolName: null,
+  /** Without it every `exec` of code mode is refused, and the session still ends with exit code 0. */
+  companions: ["codex-code-mode-host"],
 };

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { PACKAGED_CODEX_VERSION } from "../../../src/codex/binary.ts";
 import { finish, processesNaming, run, sh, start, uniqueSeconds, until, type Check } from "./setting.ts";
 
 /** Starting, streaming, stopping. */
@@ -201,7 +202,10 @@ export const runningChecks: Check[] = [
     run: async (context) => {
       const sandbox = await context.open();
       const { exit, stdout } = await run(sandbox, [`${sandbox.runtimeDir}/bin/codex`, "--version"]);
-      assert.deepEqual({ exit, stdout }, { exit: { started: true, code: 0, signal: null }, stdout: "codex-cli 0.144.4\n" });
+      assert.deepEqual(
+        { exit, stdout },
+        { exit: { started: true, code: 0, signal: null }, stdout: `codex-cli ${PACKAGED_CODEX_VERSION}\n` },
+      );
     },
   },
   {
