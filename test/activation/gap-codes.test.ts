@@ -56,10 +56,15 @@ const withUsage = (counters: object) => (stdout: string) =>
   stdout.replace(/"usage":\{[^}]*\}/, `"usage":${JSON.stringify({ input_tokens: 2400, output_tokens: 170, ...counters })}`);
 
 /** The gaps of an attempt with a small real executable in Codex's place. */
-async function attempt(entry: string, more: Record<string, unknown> = {}, options: RunOptions = {}): Promise<GapCode[]> {
+async function attempt(
+  entry: string,
+  more: Record<string, unknown> = {},
+  options: RunOptions = {},
+  version = "0.144.4",
+): Promise<GapCode[]> {
   const codex: CodexBinary = {
-    version: "0.144.4",
-    profile: profileFor("0.144.4"),
+    version,
+    profile: profileFor(version),
     key: `fake-${entry}`,
     hostDir: FAKES,
     entry,
@@ -97,6 +102,7 @@ function planned(...grants: { name: string; type?: "mcp" | "direct_http" }[]): C
   return planServers(given, { startupSeconds: undefined, toolSeconds: undefined }, profileFor("0.144.4")).gaps.map((gap) => gap.code);
 }
 
+const instructions = { sandbox: { files: [{ path: "AGENTS.md", content: "Be brief." }] } };
 const silent = { codex: { timeout_seconds: 2 } };
 
 /** Each code: when it is there, and the nearest case in which it is not; "always" where it is never not there. */
@@ -189,6 +195,11 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
     when: "a required tool was called in a session that hit a limit",
     holds: () => attempt("finishes-then-silent", { ...silent, required_tools: ["finish"] }),
     else: () => attempt("finishes-then-silent", silent),
+  },
+  project_instructions_ignored: {
+    when: "the workdir holds instructions that this Codex does not read",
+    holds: () => attempt("reads-all", instructions, {}, "0.171.0"),
+    else: () => attempt("reads-all", instructions, {}, "0.144.4"),
   },
   mcp_server_skipped: {
     when: "Codex cannot use an optional server's name",
