@@ -69,7 +69,10 @@ function wireItem(item: Item, request: ModelRequest): Record<string, unknown> {
   return functionCall(item.call, request);
 }
 
-function functionCall(call: { name: string; namespace?: string; args: object }, request: ModelRequest): Record<string, unknown> {
+function functionCall(
+  call: { name: string; namespace?: string | undefined; args: object },
+  request: ModelRequest,
+): Record<string, unknown> {
   return {
     type: "function_call",
     id: newId("fc"),

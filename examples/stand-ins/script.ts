@@ -7,8 +7,10 @@ const itemSchema = z.union([
   z.strictObject({ reasoning: z.string() }),
   z.strictObject({ shell: z.string() }),
   z.strictObject({ mcp: z.strictObject({ server: z.string(), tool: z.string(), args: z.record(z.string(), z.json()).default({}) }) }),
-  /** Any other function tool of Codex, e.g. update_plan. */
-  z.strictObject({ call: z.strictObject({ name: z.string(), args: z.record(z.string(), z.json()).default({}) }) }),
+  /** Any other function tool of Codex, e.g. update_plan; those of its agents have a namespace. */
+  z.strictObject({
+    call: z.strictObject({ name: z.string(), namespace: z.string().optional(), args: z.record(z.string(), z.json()).default({}) }),
+  }),
 ]);
 export type Item = z.infer<typeof itemSchema>;
 

@@ -2,6 +2,7 @@
 import type { McpServerEntry, McpShared } from "../codex/mcp-servers.ts";
 import { mcpServerEntry } from "../codex/mcp-servers.ts";
 import type { CodexProfile } from "../codex/profile.ts";
+import { plainNamespace } from "../codex/tool-namespaces.ts";
 import { isUsableServerName, type ToolGrant } from "../contract/grant.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { RollcallError } from "../errors.ts";
@@ -34,15 +35,13 @@ export function planServers(grants: readonly ToolGrant[], shared: McpShared, pro
 }
 
 /**
- * Names that the model sees otherwise: too long for this version, or equal once "-" becomes "_" (then Codex adds a hash;
- * 0.144.4 and 0.171.0 alike).
+ * Names that the model sees otherwise: too long for this version, or one with another's once "-" becomes "_" and "mcp__" stands
+ * before it (then Codex adds a hash; 0.144.4 and 0.171.0 alike).
  */
 function alteredNames(names: readonly string[], { longestServerName }: CodexProfile): ObservationGap[] {
-  const longest = longestServerName ?? Number.POSITIVE_INFINITY;
-  const folded = (name: string): string => name.replaceAll("-", "_");
   return names.flatMap((name): ObservationGap[] => {
-    const twin = names.find((other) => other !== name && folded(other) === folded(name));
-    if (name.length <= longest && twin === undefined) return [];
+    const twin = names.find((other) => other !== name && plainNamespace(other) === plainNamespace(name));
+    if (name.length <= longestServerName && twin === undefined) return [];
     return [
       { code: "mcp_tool_names_altered", detail: JSON.stringify({ server_name: name, ...(twin === undefined ? {} : { same_as: twin }) }) },
     ];

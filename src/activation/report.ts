@@ -58,7 +58,7 @@ class ReportInProgress {
     this.#gaps.push(...granted.gaps);
   }
 
-  planned(plan: SessionPlan): void {
+  planned(plan: Pick<SessionPlan, "gaps">): void {
     this.#gaps.push(...plan.gaps);
   }
 

@@ -10,6 +10,7 @@ import { codexFor, launchCommand, openSandbox, placeFiles, planSession, writeCon
 import { placeSkills } from "./place-skills.ts";
 import type { Claim, RunEnd } from "./ports.ts";
 import { preflight } from "./preflight.ts";
+import { ignoredInstructions } from "./project-instructions.ts";
 import { newReport } from "./report.ts";
 import { runCodex } from "./run-codex.ts";
 import { settle } from "./settle.ts";
@@ -63,6 +64,7 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     report.checked(granted);
     const plan = await stage("plan", () => planSession(context, granted.grants, codex, ports.systemPrompt));
     report.planned(plan);
+    report.planned({ gaps: await ignoredInstructions(sandbox, codex.profile, context.activation.codex) });
     report.kept(await stage("configure", () => writeConfig(context, sandbox, plan, { ports, stop: claim.signal })));
     const launch = { command, prompt: plan.prompt, beginWithinMs: ports.createSeconds * 1_000, signal: claim.signal };
     const end = await stage("codex", () => runCodex(context, sandbox, launch));

@@ -18,6 +18,8 @@ export function comparableSettings(
     reasoning_effort: codex.reasoning_effort ?? null,
     model_context_window: codex.model_context_window ?? null,
     model_auto_compact_token_limit: codex.model_auto_compact_token_limit ?? null,
+    subagents: codex.subagents === "off" ? null : codex.subagents,
+    tools: codex.tools === "direct" ? null : codex.tools,
     extra_config: codex.extra_config ?? null,
     skills_sha256: skillsSha256,
     timeout_seconds: codex.timeout_seconds,

@@ -5,6 +5,7 @@ import { protectedKeysIn } from "../contract/rules/extra-config.ts";
 import { RollcallError } from "../errors.ts";
 import type { McpServerEntry } from "./mcp-servers.ts";
 import type { CodexProfile } from "./profile.ts";
+import { toolNamespaces } from "./tool-namespaces.ts";
 
 /** Id of our model provider in config.toml; Codex reserves "openai". */
 const PROVIDER = "rollcall";
@@ -48,7 +49,8 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     ...(instructions === "" ? {} : { developer_instructions: instructions }),
     analytics: { enabled: false },
     history: { persistence: "none" },
-    features: { ...input.profile.features },
+    ...input.profile.settings,
+    ...offer(input),
     shell_environment_policy: shellEnvironmentPolicy(sandbox.env),
     model_providers: {
       [PROVIDER]: {
@@ -64,6 +66,28 @@ export function codexConfig(input: CodexConfigInput): Record<string, unknown> {
     projects: { [input.workdir]: { trust_level: "untrusted" } },
     ...(Object.keys(input.servers).length === 0 ? {} : { mcp_servers: { ...input.servers } }),
   });
+}
+
+/**
+ * What every kind of model is offered alike: the granted tools by name in its first request, and no agents of its own unless they are
+ * wanted. `direct_only_tool_namespaces` keeps tools out of code mode and tool search, which `code_mode = false` does not.
+ */
+function offer({ profile, activation: { codex }, servers }: CodexConfigInput): Record<string, unknown> {
+  const { features, ...others } = codex.subagents === "off" ? profile.subagentsOff : {};
+  const namespaces = [
+    ...toolNamespaces(Object.keys(servers), profile),
+    // Those of models that know agents of the first kind; the others have theirs in the first request anyway.
+    ...(codex.subagents === "on" ? ["multi_agent_v1"] : []),
+  ];
+  const isDirect = codex.tools === "direct" && namespaces.length > 0;
+  return {
+    features: {
+      ...profile.features,
+      ...features,
+      code_mode: isDirect ? { enabled: false, direct_only_tool_namespaces: namespaces } : false,
+    },
+    ...others,
+  };
 }
 
 /**

@@ -11,10 +11,21 @@ import { codex0_171_0 } from "./profiles/0.171.0.ts";
 export interface CodexProfile {
   /** The version that the profile was measured with. */
   readonly version: string;
+  /** Keys of config.toml that every session gets. */
+  readonly settings: Readonly<Record<string, number>>;
   /** `features` of config.toml that every session gets. */
   readonly features: Readonly<Record<string, boolean>>;
-  /** Longest name of a tool server whose tools keep their names; null = names are passed on as they are. */
-  readonly longestServerName: number | null;
+  /** What keeps agents of its own from every kind of model: features, and further keys of config.toml. */
+  readonly subagentsOff: {
+    readonly features?: Readonly<Record<string, boolean | Readonly<Record<string, boolean | number>>>>;
+    readonly agents?: Readonly<Record<string, boolean>>;
+  };
+  /** Whether it reads the AGENTS.md of a workdir that is not trusted. */
+  readonly readsProjectInstructions: boolean;
+  /** Most characters of a namespace, the tool's name and two more; what is longer is cut and gets a hash. */
+  readonly longestCallName: number;
+  /** Longest name of a tool server whose tools keep their names. */
+  readonly longestServerName: number;
   /** Longest name of a tool; longer ones are cut and get a hash. null = they are passed on, and a model server may refuse them. */
   readonly longestToolName: number | null;
   /** Programs that Codex looks for in the directory of its own binary, and without which sessions run as if all were well. */

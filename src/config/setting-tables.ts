@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
+import { reasoningEffortSchema } from "../contract/activation.ts";
 import { BREAKER_MODES } from "../queue/breaker-mode.ts";
 import { PROTOCOLS } from "../resources/server.ts";
 import { seconds, setting } from "./setting.ts";
@@ -93,9 +94,16 @@ export const codexSettings = z.strictObject({
   session_close_timeout_seconds: setting(seconds.default(60), {
     description: "Bound of each phase after Codex (stopping, reading stderr, collecting), in seconds.",
   }),
-  reasoning_effort: setting(z.enum(["minimal", "low", "medium", "high", "xhigh"]).optional(), {
-    description: "For rows that name none.",
+  reasoning_effort: setting(reasoningEffortSchema.optional(), {
+    description: "For rows that name none: none, minimal, low, medium, high, xhigh or max.",
     defaultText: "Codex's",
+  }),
+  subagents: setting(z.enum(["off", "on"]).default("off"), {
+    description: "Whether models that know how get agents of their own, for rows that do not say (docs/codex-options.md).",
+  }),
+  tools: setting(z.enum(["direct", "catalogue"]).default("direct"), {
+    description:
+      "`direct`: every model sees the granted tools in its first request. `catalogue`: as Codex' model catalogue has it, in code mode or behind a tool search.",
   }),
   model_context_window: setting(z.int().positive().optional(), {
     description: "How many tokens the model takes, for a model that Codex does not know.",

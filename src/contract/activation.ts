@@ -53,6 +53,12 @@ const sandboxSchema = z.strictObject({
   network: z.strictObject({ mode: z.enum(["shared", "none", "allow"]) }).default({ mode: "shared" }),
 });
 
+/** Passed on as it is written. Codex sends "ultra" as another effort, and has models of the second kind of agents delegate unasked. */
+export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"], {
+  error: ({ input }) =>
+    input === "ultra" ? '"ultra" is no effort of its own: it has the model delegate to agents unasked; "max" is the highest' : undefined,
+});
+
 const codexSchema = z.strictObject({
   /** Exact; absent = the worker's. */
   version: z
@@ -73,7 +79,7 @@ const codexSchema = z.strictObject({
   idle_seconds: z.number().positive().max(604_800).optional(),
   model_context_window: z.int().positive().optional(),
   model_auto_compact_token_limit: z.int().positive().optional(),
-  reasoning_effort: z.enum(["minimal", "low", "medium", "high", "xhigh", "max"]).optional(),
+  reasoning_effort: reasoningEffortSchema.optional(),
   /** Whether the model is offered agents of its own. */
   subagents: z.enum(["off", "on"]).default("off"),
   /** "direct": every model sees the granted tools in its first request. "catalogue": as Codex' own catalogue has it (code mode, tool search). */

@@ -101,6 +101,7 @@ function planned(...grants: { name: string; type?: "mcp" | "direct_http" }[]): C
   return planServers(given, { startupSeconds: undefined, toolSeconds: undefined }, profileFor("0.144.4")).gaps.map((gap) => gap.code);
 }
 
+const instructions = { sandbox: { files: [{ path: "AGENTS.md", content: "Be brief." }] } };
 const silent = { codex: { timeout_seconds: 2 } };
 
 /** Each code: when it is there, and the nearest case in which it is not; "always" where it is never not there. */
@@ -193,6 +194,11 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
     when: "a required tool was called in a session that hit a limit",
     holds: () => attempt("finishes-then-silent", { ...silent, required_tools: ["finish"] }),
     else: () => attempt("finishes-then-silent", silent),
+  },
+  project_instructions_ignored: {
+    when: "the workdir holds instructions that this Codex does not read",
+    holds: () => attempt("reads-all", instructions, { version: "0.171.0" }),
+    else: () => attempt("reads-all", instructions, { version: "0.144.4" }),
   },
   mcp_server_skipped: {
     when: "Codex cannot use an optional server's name",

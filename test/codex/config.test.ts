@@ -7,30 +7,21 @@ import { codexConfig } from "../../src/codex/config.ts";
 import { mcpServerEntry } from "../../src/codex/mcp-servers.ts";
 import { renderConfig } from "../../src/codex/render-config.ts";
 import { RollcallError } from "../../src/errors.ts";
+import { profileFor } from "../../src/codex/profile.ts";
 import { configInput, httpGrant, stdioGrant } from "./config-input.ts";
 
 const NO_TIMEOUTS = { startupSeconds: undefined, toolSeconds: undefined };
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-const WITHOUT_GRANTS = `model_provider = "rollcall"
+/** Between the two stands what differs between versions. */
+const [BEFORE, AFTER] = [
+  `model_provider = "rollcall"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 web_search = "disabled"
 check_for_update_on_startup = false
-
-[analytics]
-enabled = false
-
-[history]
-persistence = "none"
-
-[features]
-multi_agent = false
-code_mode = false
-plugins = false
-shell_snapshot = false
-goals = false
-
+`,
+  `
 [shell_environment_policy]
 ignore_default_excludes = false
 exclude = [ "OPENAI_*", "CODEX_HOME" ]
@@ -44,18 +35,68 @@ stream_idle_timeout_ms = 600_000
 
 [projects."/workspace"]
 trust_level = "untrusted"
+`,
+];
+const OFF = `
+[analytics]
+enabled = false
+
+[history]
+persistence = "none"
+
+[features]
+memories = false
+plugins = false
+shell_snapshot = false
+goals = false
 `;
+const WITHOUT_GRANTS = {
+  "0.144.4": `${BEFORE}${OFF}multi_agent = false
+code_mode = false
+
+  [features.multi_agent_v2]
+  enabled = false
+  max_concurrent_threads_per_session = 1
+${AFTER}`,
+  "0.171.0": `${BEFORE}mcp_optional_startup_grace_ms = 0
+${OFF}sleep_tool = false
+unbounded_connection_retries = false
+code_mode = false
+
+[agents]
+enabled = false
+${AFTER}`,
+};
+const VERSIONS = ["0.144.4", "0.171.0"] as const;
 
 describe("codexConfig", () => {
-  it("of a session without grants has no mcp_servers key, and stays as it is to the byte [R34]", () => {
-    expect(renderConfig(codexConfig(configInput()))).toBe(WITHOUT_GRANTS);
+  it.each(VERSIONS)("of a session of %s without grants has no mcp_servers key, and stays as it is to the byte [R34]", (version) => {
+    expect(renderConfig(codexConfig(configInput({}, { profile: profileFor(version) })))).toBe(WITHOUT_GRANTS[version]);
   });
 
-  it("adds grants without changing anything else [R34 R36]", () => {
+  it.each(VERSIONS)("of %s adds grants, and that their tools are offered by name, without changing anything else [R34 R36]", (version) => {
+    const profile = profileFor(version);
+    const servers = { "office-1": mcpServerEntry(httpGrant("office-1", "http://127.0.0.1:1/mcp"), NO_TIMEOUTS) };
+    const { mcp_servers, features, ...rest } = codexConfig(configInput({}, { servers, profile }));
+    const { features: usual, ...without } = codexConfig(configInput({}, { profile }));
+    expect(rest).toEqual(without);
+    expect(features).toEqual({ ...(usual as object), code_mode: { enabled: false, direct_only_tool_namespaces: ["mcp__office_1"] } });
+    expect(mcp_servers).toEqual({ "office-1": { url: "http://127.0.0.1:1/mcp", required: true } });
+  });
+
+  it.each(VERSIONS)("of %s leaves tools to the model's catalogue, and agents to the model, where the activation says so", (version) => {
+    const profile = profileFor(version);
     const servers = { office: mcpServerEntry(httpGrant("office", "http://127.0.0.1:1/mcp"), NO_TIMEOUTS) };
-    const { mcp_servers, ...rest } = codexConfig(configInput({}, { servers }));
-    expect(rest).toEqual(codexConfig(configInput()));
-    expect(mcp_servers).toEqual({ office: { url: "http://127.0.0.1:1/mcp", required: true } });
+    const catalogue = codexConfig(configInput({ codex: { tools: "catalogue" } }, { servers, profile }));
+    expect(catalogue["features"]).toEqual(codexConfig(configInput({}, { profile }))["features"]);
+    const agents = codexConfig(configInput({ codex: { subagents: "on" } }, { servers, profile }));
+    expect(agents).not.toHaveProperty("agents");
+    expect(agents["features"]).toEqual({
+      ...profile.features,
+      code_mode: { enabled: false, direct_only_tool_namespaces: ["mcp__office", "multi_agent_v1"] },
+    });
+    const both = codexConfig(configInput({ codex: { subagents: "on", tools: "catalogue" } }, { servers, profile }));
+    expect(both["features"]).toEqual({ ...profile.features, code_mode: false });
   });
 
   it("writes what the activation asks for", () => {
