@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CodexProfile } from "../profile.ts";
+import { SERVER_REASONS, TURN_FAILURES, UNREACHABLE_MODEL } from "./texts.ts";
 
 export const codex0_144_4: CodexProfile = {
   version: "0.144.4",
@@ -16,4 +17,8 @@ export const codex0_144_4: CodexProfile = {
   /** "mcp__" + name + "__" + tool must fit in 64 characters. */
   longestServerName: 38,
   longestToolName: 64,
+  /** The code of a 429 is lost: a spent quota reads like too many requests. */
+  turnFailures: TURN_FAILURES,
+  unreachableModel: UNREACHABLE_MODEL,
+  serverReasons: SERVER_REASONS,
 };
