@@ -5,12 +5,17 @@ import { SESSION_TOKEN_HEADER } from "./session-tokens.ts";
 
 /**
  * What is wrong with it: nobody listens | it never answers | an HTTP error | a web page | the connection is closed without
- * an answer | an error in the protocol's own form.
+ * an answer | an error in the protocol's own form | a result that is not what was asked for | "no such session", in a form
+ * that names no request, as the MCP SDK's servers answer after they were started again.
  */
-export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error";
+export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error" | "bad_result" | "session_lost";
 
 export interface BrokenServerOptions {
-  /** Of kind "status"; default 401. */
+  /** The request that meets it; all others are answered as MCP prescribes. Default "initialize", with which every request meets it. */
+  at?: "initialize" | "tools/list" | "tools/call";
+  /** What it offers when it is asked for that, before the fault. Default `finish`. */
+  tools?: readonly string[];
+  /** Of kind "status", default 401; of "session_lost", default 400. */
   status?: number;
   /** What the body says where there is one; default a plain sentence. */
   message?: string;
@@ -45,18 +50,53 @@ export async function startBrokenServer(kind: BrokenKind, options: BrokenServerO
 }
 
 async function answer(kind: BrokenKind, request: IncomingMessage, response: ServerResponse, options: BrokenServerOptions): Promise<void> {
-  if (kind === "hang") return;
-  if (kind === "close") {
-    request.socket.destroy();
-    return;
-  }
   const asked = await readBody(request, 1024 * 1024).catch(() => null);
   const token = String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? "");
   const said = options.message ?? "the office tools are down";
+  const call = requestIn(asked);
+  if (options.at !== undefined && options.at !== "initialize" && call.method !== options.at) {
+    const { status, body } = goodAnswer(call, options);
+    return send(response, status, "application/json", body, { "mcp-session-id": "stand-in-session" });
+  }
+  if (kind === "hang") return;
+  if (kind === "close") return void request.socket.destroy();
   const message = `${said}${echoed(token, options.echo, said.length)}`.padEnd(options.fillTo ?? 0, " and so on");
   if (kind === "html") return send(response, 200, "text/html", `<html><body><h1>Welcome</h1><p>${message}</p></body></html>`);
   if (kind === "status") return send(response, options.status ?? 401, "text/plain", message);
-  send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: idOf(asked), error: { code: -32_001, message } }));
+  const json = (value: object, status = 200): void =>
+    send(response, status, "application/json", JSON.stringify({ jsonrpc: "2.0", id: call.id ?? null, ...value }));
+  if (kind === "bad_result") return json({ result: { tools: [{ name: 7, message }] } });
+  if (kind === "session_lost") return json({ id: null, error: { code: -32_000, message } }, options.status ?? 400);
+  json({ error: { code: -32_001, message } });
+}
+
+interface Asked {
+  id?: unknown;
+  method?: unknown;
+  params?: { protocolVersion?: unknown };
+}
+
+function goodAnswer({ id, method, params }: Asked, options: BrokenServerOptions): { status: number; body: string } {
+  const result = (value: object): { status: number; body: string } => ({
+    status: 200,
+    body: JSON.stringify({ jsonrpc: "2.0", id, result: value }),
+  });
+  switch (method) {
+    case "initialize": {
+      const serverInfo = { name: "broken", version: "1.0.0" };
+      return result({ protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo });
+    }
+    case "notifications/initialized":
+      return { status: 202, body: "" };
+    case "tools/list": {
+      const inputSchema = { type: "object", properties: {} };
+      return result({ tools: (options.tools ?? ["finish"]).map((name) => ({ name, description: name, inputSchema })) });
+    }
+    case "tools/call":
+      return result({ content: [{ type: "text", text: "done" }] });
+    default:
+      return { status: 405, body: "" }; // no stream of its own, no OAuth
+  }
 }
 
 function echoed(token: string, how: BrokenServerOptions["echo"], after: number): string {
@@ -76,15 +116,15 @@ function echoed(token: string, how: BrokenServerOptions["echo"], after: number):
   }
 }
 
-function idOf(body: string | null): unknown {
+function requestIn(body: string | null): Asked {
   try {
-    return (JSON.parse(body ?? "") as { id?: unknown }).id ?? null;
+    return JSON.parse(body ?? "") as Asked;
   } catch {
-    return null;
+    return {};
   }
 }
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, { "content-type": type });
+function send(response: ServerResponse, status: number, type: string, body: string, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { "content-type": type, ...headers });
   response.end(body);
 }

@@ -5,6 +5,8 @@ import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { SessionFacts } from "../codex/session.ts";
 import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract/failure.ts";
 import type { CauseClass, IncompleteCause, Status } from "../contract/result.ts";
+import { isEmptyAnswer, refusedCalls } from "./environment-gaps.ts";
+import { refusedNote, type RefusedTools } from "./refused-tool.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import type { CancelMark } from "./ports.ts";
 import type { Stopped } from "./run-codex.ts";
@@ -25,6 +27,10 @@ export interface ClassifyInput {
   facts: SessionFacts;
   /** Of the tools that the activation requires, those that no call reached. */
   requiredToolsMissing: readonly string[];
+  /** Of those, the ones that no granted server offered, where that is known. */
+  requiredToolsNotOffered: readonly string[];
+  /** Granted tools that the model server did not take. */
+  refusedTools: RefusedTools;
   /** Commands of the model that ran at the end, as far as anybody saw; "" for one whose text is not known. */
   runningCommands: readonly string[];
   verdict: Verdict;
@@ -58,20 +64,15 @@ export function classify(input: ClassifyInput): Outcome {
   if (!exit.started) return sandboxFailed(exit.detail);
   switch (verdict.kind) {
     case "completed":
-      // Still completed, and gradable; that nothing was handed in is the agent's doing.
-      return {
-        status: "completed",
-        failure: null,
-        incomplete_cause: null,
-        cause_class: input.requiredToolsMissing.length > 0 ? "agent" : null,
-      };
+      // Still completed, and gradable, whosever doing it is that nothing was handed in.
+      return { status: "completed", failure: null, incomplete_cause: null, cause_class: classOfCompleted(input) };
     case "incomplete":
       // Gradable by contract, whoever was slow; but a model that was never heard did not run into the agent's limit.
       return {
         status: "incomplete",
         failure: null,
         incomplete_cause: verdict.cause,
-        cause_class: facts.modelAnswered === true || verdict.cause === "max_output_tokens" ? "limit" : "model_provider",
+        cause_class: facts.modelAnswered === true || isOfModel(verdict.cause) ? "limit" : "model_provider",
       };
     case "startup_failed":
       return codexOutOfMemory(input) ? outOfMemory(input) : startupFailure(input);
@@ -80,6 +81,19 @@ export function classify(input: ClassifyInput): Outcome {
     default:
       return verdict satisfies never;
   }
+}
+
+/** A limit that the model server itself tells of. */
+function isOfModel(cause: IncompleteCause): boolean {
+  return cause === "max_output_tokens" || cause === "context_overflow";
+}
+
+/** A required tool that nobody offered, or that was called and refused, is not what the agent left undone. */
+function classOfCompleted(input: ClassifyInput): CauseClass | null {
+  const { facts, requiredToolsMissing: missing, requiredToolsNotOffered } = input;
+  if (isEmptyAnswer(facts)) return "model_provider";
+  if (missing.length === 0) return null;
+  return requiredToolsNotOffered.length > 0 || refusedCalls(facts, missing).length > 0 ? "grant" : "agent";
 }
 
 /** Another attempt would meet the same: the configuration, the binary and the credentials are what they are. */
@@ -91,7 +105,8 @@ const MAX_COMMAND_CHARACTERS = 300;
 
 /** Codex ended before any turn: no model was called, so this is never the agent's doing. */
 function startupFailure({ stderr, stderrTail, errorText, grantedServers, profile }: ClassifyInput): Outcome {
-  const { cause_code, server_names } = startupCause(stderr, grantedServers, profile);
+  const { cause_code, servers } = startupCause(stderr, grantedServers, profile);
+  const server_names = servers.map(({ name }) => name);
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
   // The worker looked at it when it started: somebody took it away since, on this host.
   if (cause_code === "binary_missing") return sandboxFailed(reason);
@@ -124,11 +139,17 @@ function outOfMemory({ facts, memory, errorText }: ClassifyInput): Outcome {
 function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: ClassifyInput): Outcome {
   const cause_class = classOfFailedTurn(verdict, input);
   // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
-  const terminal = verdict.failureKind === "kill_shaped" && cause_class === "agent";
+  const terminal = verdict.terminal || (verdict.failureKind === "kill_shaped" && cause_class === "agent");
   const during = verdict.cause === "killed_by_signal" || verdict.cause === "exit_code" ? whileRunning(input.runningCommands) : "";
-  const reason = `${input.errorText}${during}`.slice(-MAX_REASON_CHARACTERS);
-  return failed(failure(verdict.failureKind, verdict.cause, { reason, terminal }), cause_class);
+  const refused = verdict.cause === "model_tool_refused" ? input.refusedTools : { server_names: [], tools: [] };
+  const reason = `${input.errorText}${during}${refusedNote(refused)}`.slice(-MAX_REASON_CHARACTERS);
+  return failed(failure(verdict.failureKind, verdict.cause, { reason, terminal, server_names: refused.server_names }), cause_class);
 }
+
+/** Codex's own crash: Rust aborts on a panic it cannot unwind; nobody sends these to end a process. */
+const CRASHES = new Set(["SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"]);
+/** Of a Rust program that panicked. */
+const PANIC = 101;
 
 /** " while this ran: ...": most likely the command that killed Codex; the whole one is in the conversation. */
 function whileRunning(commands: readonly string[]): string {
@@ -145,9 +166,13 @@ function clipped(command: string): string {
 /** Where no answer of the model was seen, whatever went wrong is not the agent's doing. */
 function classOfFailedTurn(
   { failureKind, cause }: Extract<Verdict, { kind: "failed" }>,
-  { facts, runningCommands }: ClassifyInput,
+  { exit, facts, runningCommands }: ClassifyInput,
 ): CauseClass {
   if (failureKind.startsWith("provider_")) return "model_provider";
+  if (cause === "model_tool_refused") return "grant";
+  if (exit.started && (exit.outside === true || CRASHES.has(exit.signal ?? ""))) return "infrastructure";
+  // A Codex that panicked, or left without a word on its turn, broke by itself.
+  if (cause === "exit_code" && exit.started && (exit.code === PANIC || exit.code === 0)) return "infrastructure";
   const answered = facts.modelAnswered === true;
   // Before any answer a turn can fail only by what the model server said, or did not say.
   if (cause === "turn_failed" && !answered) return "model_provider";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionFacts } from "../codex/session.ts";
 import type { CodexProfile } from "../codex/profile.ts";
+import { startupCause } from "../codex/startup.ts";
 import type { StderrEnd } from "../codex/stderr.ts";
 import { joinTranscript, type JoinedSession } from "../codex/transcript-join.ts";
 import type { TranscriptFacts } from "../codex/transcript.ts";
@@ -9,9 +10,11 @@ import type { ObservationGap } from "../contract/observation.ts";
 import { redactTail, redactText, redactValue, type SecretSet } from "../redact/index.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import { classify, sessionEnd, type Outcome } from "./classify.ts";
+import { environmentGaps } from "./environment-gaps.ts";
 import { withExcerpts } from "./excerpt.ts";
 import { redactFacts } from "./observe.ts";
 import { transcriptGaps } from "./own-transcript.ts";
+import type { RefusedTools } from "./refused-tool.ts";
 import { requiredToolsMissing } from "./response.ts";
 import type { Stopped } from "./run-codex.ts";
 
@@ -27,6 +30,10 @@ export interface SeenSession {
   stopped: Stopped;
   requiredTools: readonly string[];
   grantedServers: readonly string[];
+  /** Of the required tools, those that no granted server offered, where that is known. */
+  toolsNotOffered: (missing: readonly string[]) => readonly string[];
+  /** Which granted tools a model server means that refuses one; see refused-tool.ts. */
+  refusedTools: (text: string) => RefusedTools;
   /** Of the Codex that ran it. */
   profile: CodexProfile;
 }
@@ -59,12 +66,16 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
   const window = { startsMidStream: seen.stderr.startsMidStream, endsAtCut: true };
   const stderr = redactText(secrets, seen.stderr.text, window);
   const { memory } = seen;
+  const missing = requiredToolsMissing(facts, seen.requiredTools);
+  const environment = { requiredToolsMissing: missing, requiredToolsNotOffered: seen.toolsNotOffered(missing) };
+  const refused = seen.refusedTools(seen.facts.turnFailures.at(-1) ?? "");
   const outcome = classify({
     exit,
     memory,
     stopped,
     facts,
-    requiredToolsMissing: requiredToolsMissing(facts, seen.requiredTools),
+    ...environment,
+    refusedTools: { ...refused, tools: refused.tools.map(text) },
     runningCommands: joined.runningCommands.map(text),
     verdict,
     errorText: "error" in verdict ? redactTail(secrets, verdict.error) : "",
@@ -83,6 +94,17 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     end,
     outcome,
     stderr,
-    gaps: [...transcriptGaps(joined, seen.invocation_id, text), ...gaps],
+    gaps: [
+      ...transcriptGaps(joined, seen.invocation_id, text),
+      ...gaps,
+      ...environmentGaps({
+        ...environment,
+        invocation_id: seen.invocation_id,
+        facts,
+        outcome,
+        stopped,
+        startup: verdict.kind === "startup_failed" ? startupCause(seen.stderr.text, seen.grantedServers, seen.profile) : null,
+      }),
+    ],
   };
 }

@@ -25,6 +25,7 @@ export function redactFacts(secrets: SecretSet, facts: SessionFacts): SessionFac
     toolsCalled: Object.fromEntries(Object.entries(facts.toolsCalled).map(([name, count]) => [text(name), count])),
     turnFailures: facts.turnFailures.map(text),
     errors: facts.errors.map(text),
+    streamTrouble: facts.streamTrouble === null ? null : text(facts.streamTrouble),
     advisories: facts.advisories.map((advisory) => ({ ...advisory, text: text(advisory.text) })),
   };
 }

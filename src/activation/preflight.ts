@@ -9,6 +9,7 @@ import { alteredTools, toolsFinding } from "../preflight/tools.ts";
 import { emptySecretSet, redactTail, redactText, type SecretSet } from "../redact/index.ts";
 import type { Sandbox } from "../sandbox/types.ts";
 import type { AttemptContext } from "./attempt.ts";
+import type { OfferedTools } from "./offered-tools.ts";
 import { stageFailure } from "./stage-failure.ts";
 
 /** What is left of the grants after the servers were looked at. The grants hold their secrets; the gaps are redacted. */
@@ -17,6 +18,8 @@ export interface Granted {
   grants: ToolGrant[];
   /** Names of the servers that were looked at and are usable. */
   checked: ReadonlySet<string>;
+  /** Of the servers that were looked at. */
+  offered: OfferedTools;
   gaps: ObservationGap[];
 }
 
@@ -79,6 +82,7 @@ export function grantedAfter(
   return {
     grants: grants.filter(({ name }) => !left.has(name)),
     checked: new Set([...checks.keys()].filter((name) => !left.has(name))),
+    offered: new Map([...checks].map(([name, check]) => [name, "tools" in check && !left.has(name) ? check.tools : []])),
     gaps,
   };
 }

@@ -7,10 +7,11 @@ import { Session } from "../codex/session.ts";
 import { storedStderr, type StderrEnd } from "../codex/stderr.ts";
 import { readStoredEvents } from "../codex/stdout.ts";
 import { readTranscript, type TranscriptFacts } from "../codex/transcript.ts";
-import type { GapCode, ObservationBundle } from "../contract/observation.ts";
-import { attemptSchema, type Attempt } from "../contract/result.ts";
+import type { GapCode, ObservationBundle, ObservationGap } from "../contract/observation.ts";
+import { attemptSchema, type Attempt, type Evidence } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { emptySecretSet, type SecretSet } from "../redact/index.ts";
+import type { SandboxExit } from "../sandbox/types.ts";
 import type { Outcome } from "./classify.ts";
 import { concludeSession } from "./conclude.ts";
 import { observe } from "./observe.ts";
@@ -57,20 +58,23 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
   const attempt = await readAttempt(join(directory, "attempt.json"));
   const { evidence, capture_key, failure } = attempt;
   if (evidence === null) return null;
-  const { launch_error, exit_code: code, signal, stopped, required_tools: requiredTools, elapsed_ms } = evidence;
+  const { launch_error, stopped, required_tools: requiredTools, elapsed_ms } = evidence;
+  const notOffered = new Set(attempt.observations.gaps.flatMap(toolNotOffered));
   const memory = { oom_killed: evidence.oom_killed, memory_limit_reached: evidence.memory_limit_reached };
   const concluded = concludeSession(secrets, {
     invocation_id: capture_key,
     facts: (await readEvents(join(directory, "events.jsonl"), capture_key)).facts(),
     transcript: await readKeptTranscript(join(directory, "transcript.jsonl")),
     stderr: await readStderr(join(directory, "stderr.log")),
-    exit:
-      launch_error === null ? { started: true, code, signal: signal as NodeJS.Signals | null } : { started: false, detail: launch_error },
+    exit: launch_error === null ? recordedExit(evidence) : { started: false, detail: launch_error },
     memory,
     stopped,
     requiredTools,
     profile: profileToRead(attempt.worker.codex_version),
     grantedServers: attempt.grants.map(({ name }) => name),
+    // What the servers offered is not in the evidence; what was found out of it then stands.
+    toolsNotOffered: (missing) => missing.filter((tool) => notOffered.has(tool)),
+    refusedTools: () => ({ server_names: failure?.server_names ?? [], tools: [] }),
   });
   const observed = { ...concluded, invocation_id: capture_key, requiredTools, elapsed_ms };
   const observations = observe({ ...observed, provider: "", usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, ...memory } });
@@ -86,6 +90,16 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
       { ...concluded.outcome, evidence: evidenceOf(observed, evidence.cleanup_error), observations: ofTheSession(observations) },
     ).slice(0, MOST_DIFFERENCES),
   };
+}
+
+function recordedExit({ exit_code, signal, killed_from_outside }: Evidence): SandboxExit {
+  const exit = { started: true, code: exit_code, signal: signal as NodeJS.Signals | null } as const;
+  return killed_from_outside === true ? { ...exit, outside: true } : exit;
+}
+
+function toolNotOffered({ code, detail }: ObservationGap): string[] {
+  if (code !== "required_tool_not_offered" || detail === undefined) return [];
+  return [(JSON.parse(detail) as { tool: string }).tool];
 }
 
 async function readAttempt(path: string): Promise<Attempt> {

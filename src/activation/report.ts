@@ -3,6 +3,8 @@ import { collect } from "../artifacts/collect.ts";
 import { putTranscript } from "../artifacts/evidence.ts";
 import { handedInPaths } from "../artifacts/submission.ts";
 import { profileToRead, unprofiledGaps } from "../codex/profile.ts";
+import type { SessionFacts } from "../codex/session.ts";
+import { meaningOf } from "../codex/turn-failure.ts";
 import { answeredCalls, type TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
@@ -17,7 +19,9 @@ import { optionalServerGaps } from "./optional-servers.ts";
 import type { Granted } from "./preflight.ts";
 import type { SessionPlan } from "./open-sandbox.ts";
 import type { StopReason } from "./ports.ts";
-import { evidenceOf, responseOf } from "./response.ts";
+import { lookAfterwards, toolsNotOffered, type OfferedTools } from "./offered-tools.ts";
+import { refusedTools } from "./refused-tool.ts";
+import { evidenceOf, requiredToolsMissing, responseOf } from "./response.ts";
 import type { CodexEnd } from "./run-codex.ts";
 import type { RunPorts } from "./run.ts";
 import type { AttemptReport } from "./settle.ts";
@@ -83,6 +87,8 @@ class ReportInProgress {
       this.#transcript = await readOwnTranscript(this.#sandbox.outside.codexHome, raw.threadId, this.#closeBound());
       if (this.#transcript === null) this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
     }
+    const offered = await this.#offered(raw);
+    const servers = activation.tool_grants.map(({ name }) => name);
     const concluded = concludeSession(secrets, {
       invocation_id: capture_key,
       facts: raw,
@@ -93,7 +99,9 @@ class ReportInProgress {
       stopped: end.stopped,
       requiredTools: activation.required_tools,
       profile: profileToRead(this.#context.codex?.version ?? null),
-      grantedServers: activation.tool_grants.map(({ name }) => name),
+      grantedServers: servers,
+      toolsNotOffered: (missing) => toolsNotOffered(missing, activation.tool_grants, offered),
+      refusedTools: (text) => refusedTools(text, servers, offered),
     });
     const { facts, stderr, outcome, gaps } = concluded;
     this.#gaps.push(...gaps);
@@ -134,6 +142,16 @@ class ReportInProgress {
     const transcript = await putTranscript(evidence, sandbox.outside.codexHome, facts.threadId, bound);
     if (transcript !== null) this.#artifacts.push(transcript);
     else this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
+  }
+
+  /** What the granted servers offer, looked at again only where that may explain how the session ended. */
+  async #offered(raw: SessionFacts): Promise<OfferedTools> {
+    const { activation, codex } = this.#context;
+    const known = this.#granted?.offered ?? new Map<string, readonly string[]>();
+    const means = meaningOf(raw.turnFailures.at(-1) ?? "", profileToRead(codex?.version ?? null));
+    const isRefusal = means !== null && "cause" in means && means.cause === "model_tool_refused";
+    const isOpen = isRefusal || (raw.turnCompleted && requiredToolsMissing(raw, activation.required_tools).length > 0);
+    return isOpen && !this.#isHandedBack() ? lookAfterwards(activation.tool_grants, known) : known;
   }
 
   #isHandedBack(): boolean {

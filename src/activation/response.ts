@@ -59,6 +59,7 @@ export function evidenceOf(
     exit_code: exit.started ? exit.code : null,
     signal: exit.started ? exit.signal : null,
     ...memory,
+    ...(exit.started && exit.outside === true ? { killed_from_outside: true } : {}),
     launch_error: exit.started ? null : exit.detail,
     stopped,
     elapsed_ms: Math.round(elapsed_ms),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { ResponseItem } from "../contract/response.ts";
 import type { CodexItem } from "./events.ts";
+import { CALL_UNAUTHORIZED } from "./profiles/texts.ts";
 
 /** What an item says about the use of a tool, in the words of the response and of the observations. */
 export interface ToolUse {
@@ -102,5 +103,6 @@ function mcpOutput({ error, result }: z.infer<typeof mcpToolCall>): string {
 function mcpErrorType(message: string | undefined): string {
   if (message === undefined) return "tool_error";
   if (/timed out awaiting tools\/call/.test(message)) return "timeout";
+  if (CALL_UNAUTHORIZED.test(message)) return "unauthorized";
   return /user cancelled MCP tool call/.test(message) ? "tools_denied" : "call_failed";
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationGap } from "../contract/observation.ts";
+import type { CauseCode, FailureKind } from "../contract/failure.ts";
+import type { IncompleteCause } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { codex0_144_4 } from "./profiles/0.144.4.ts";
 import { codex0_171_0 } from "./profiles/0.171.0.ts";
@@ -30,6 +32,35 @@ export interface CodexProfile {
   readonly longestToolName: number | null;
   /** Programs that Codex looks for in the directory of its own binary, and without which sessions run as if all were well. */
   readonly companions: readonly string[];
+  /** What the text of a turn.failed means; the first that fits counts. */
+  readonly turnFailures: readonly TurnFailureText[];
+  /** A top-level error event that tells that the model server cannot be reached, and that Codex goes on trying. */
+  readonly unreachableModel: RegExp;
+  /** Why a required server kept Codex from starting. */
+  readonly serverReasons: readonly ServerReason[];
+}
+
+/** Fits when the one pattern it has does: on Codex's text, or on a part of the error body that Codex passes on in its place. */
+export type TurnFailureText = (
+  | { readonly text: RegExp }
+  | { readonly code: RegExp }
+  | { readonly message: RegExp }
+  | { readonly param: RegExp }
+) & {
+  readonly means: TurnFailureMeaning;
+};
+
+export type TurnFailureMeaning =
+  /** Gradable: the session came to a limit of the model. */
+  | { readonly incomplete: Extract<IncompleteCause, "max_output_tokens" | "context_overflow"> }
+  /** `terminal`: another attempt would meet the same. */
+  | { readonly cause: CauseCode; readonly kind: FailureKind; readonly terminal?: true };
+
+export interface ServerReason {
+  /** Codex's own words at the reason's beginning. */
+  readonly begins: string;
+  /** What the text after them means, the first that fits; none: unknown. */
+  readonly then: readonly (readonly [RegExp, CauseCode])[];
 }
 
 /** The newest first. */

@@ -4,6 +4,7 @@ import type { ResponseItem, Usage } from "../contract/response.ts";
 import { advisoryOf, type Advisory } from "./advisories.ts";
 import { errorText, type CodexEvent, type CodexItem } from "./events.ts";
 import { responseItems, toolUseOf } from "./items.ts";
+import { RECONNECTING } from "./profiles/texts.ts";
 import type { StdoutRecord } from "./stdout.ts";
 import { toolCallRecord } from "./tool-calls.ts";
 import { addUsage } from "./usage.ts";
@@ -28,6 +29,8 @@ export interface SessionFacts {
   /** Top-level error events, reconnects among them: the usage of what they cut off is unknown. */
   streamErrors: number;
   reconnects: number;
+  /** The last top-level error event; null = there is none after the last item, or the turn ended. */
+  streamTrouble: string | null;
   /** Items and usage show that the model answered; null = cannot be told. */
   modelAnswered: boolean | null;
   /** Ids of tool items that completed without having started; at most 1,000. */
@@ -82,6 +85,7 @@ export class Session {
       advisories: [],
       streamErrors: 0,
       reconnects: 0,
+      streamTrouble: null,
       toolStartsMissing: [],
       events: 0,
       unparsedLines: 0,
@@ -144,23 +148,28 @@ export class Session {
         return;
       case "turn.completed":
         facts.turnStarted = facts.turnCompleted = true;
+        facts.streamTrouble = null;
         this.#usage = addUsage(this.#usage, event.usage);
         return;
       case "turn.failed": {
         const text = errorText(event.error);
+        facts.streamTrouble = null;
         if (facts.turnFailures.length < MAX_LISTED) facts.turnFailures.push(text);
         this.#error(text);
         return;
       }
       case "error":
         facts.streamErrors++;
-        if (errorText(event.message).startsWith("Reconnecting...")) facts.reconnects++;
+        facts.streamTrouble = errorText(event.message);
+        if (facts.streamTrouble.startsWith(RECONNECTING)) facts.reconnects++;
         return;
       case "item.started":
       case "item.updated":
+        facts.streamTrouble = null;
         this.#openItem(event.item, at, bytes);
         return;
       case "item.completed":
+        facts.streamTrouble = null;
         this.#completeItem(event.item, at, bytes);
         return;
       default:

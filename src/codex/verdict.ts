@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CauseCode, FailureKind } from "../contract/failure.ts";
+import type { IncompleteCause } from "../contract/result.ts";
 import type { CodexProfile } from "./profile.ts";
 import type { SessionFacts } from "./session.ts";
+import { meaningOf } from "./turn-failure.ts";
 
 /** How a session ended, by contract. `error` is Codex's own text: redact it before it is shown. */
 export type Verdict =
   | { kind: "completed" }
   /** Gradable. */
-  | { kind: "incomplete"; cause: "wall_clock" | "idle" | "max_output_tokens" }
-  | { kind: "failed"; error: string; cause: CauseCode; failureKind: FailureKind }
+  | { kind: "incomplete"; cause: IncompleteCause }
+  /** `terminal`: the cause is one that another attempt would meet as well. */
+  | { kind: "failed"; error: string; cause: CauseCode; failureKind: FailureKind; terminal: boolean }
   /** Ended before any turn: no model was called. Why, stderr says: see startupCause. */
   | { kind: "startup_failed"; error: string };
 
@@ -24,24 +27,40 @@ export interface SessionEnd {
   cleanupError?: string | null;
 }
 
-/** The output limit's text in 0.144.4, and in 0.171.0, which does not retry it. */
-const OUTPUT_LIMIT = /^(stream disconnected before completion: )?Incomplete response returned, reason: max_output_tokens$/;
-
 /** Decides; pure. Does not wait for turn.failed: a startup failure has none. */
-export function verdictOf(facts: SessionFacts, end: SessionEnd, _profile: CodexProfile): Verdict {
+export function verdictOf(facts: SessionFacts, end: SessionEnd, profile: CodexProfile): Verdict {
   const cleanupError = end.cleanupError ?? null;
   if (!facts.turnStarted) return { kind: "startup_failed", error: cleanupError ?? `${exitText(end)} before a turn started` };
 
-  const outputLimited = facts.errors.length > 0 && facts.errors.every((error) => OUTPUT_LIMIT.test(error));
-  if (outputLimited && cleanupError === null) return { kind: "incomplete", cause: "max_output_tokens" };
+  const limit = cleanupError === null ? modelLimit(facts, profile) : null;
+  if (limit !== null) return { kind: "incomplete", cause: limit };
 
-  const error = cleanupError ?? firstError(facts, end);
+  const error = cleanupError ?? firstError(facts, end) ?? lostModel(facts, end, profile);
   if (error !== null) {
     // What a good end would have excused is said after all.
     const advisories = facts.advisories.map(({ text }) => text);
-    return { kind: "failed", error: [...advisories, error].join("\n"), ...causeOf(facts, end) };
+    return { kind: "failed", error: [...advisories, error].join("\n"), ...causeOf(facts, end, profile) };
   }
   return end.timedOut ? { kind: "incomplete", cause: end.idle === true ? "idle" : "wall_clock" } : { kind: "completed" };
+}
+
+/** The model's own limit that ended the turn, when nothing else was wrong. */
+function modelLimit({ errors }: SessionFacts, profile: CodexProfile): IncompleteCause | null {
+  const limits = errors.map((error) => {
+    const means = meaningOf(error, profile);
+    return means !== null && "incomplete" in means ? means.incomplete : null;
+  });
+  return limits.includes(null) ? null : (limits.at(-1) ?? null);
+}
+
+/**
+ * A limit of ours struck while Codex waited for a model server that could not be reached: not the session was slow. Only the last
+ * that was heard counts; an item after it came from the model.
+ */
+function lostModel({ streamTrouble }: SessionFacts, end: SessionEnd, { unreachableModel }: CodexProfile): string | null {
+  if (!end.timedOut || streamTrouble === null || !unreachableModel.test(streamTrouble)) return null;
+  const limit = end.idle === true ? "the idle limit" : "the wall clock";
+  return `${streamTrouble}\nCodex was stopped by ${limit} while it waited for the model server`;
 }
 
 function firstError(facts: SessionFacts, end: SessionEnd): string | null {
@@ -57,26 +76,22 @@ function exitText({ code, signal, timedOut }: SessionEnd): string {
   return code === null ? "Codex's exit status is unknown" : `Codex exited with code ${code}`;
 }
 
-function causeOf(facts: SessionFacts, end: SessionEnd): { cause: CauseCode; failureKind: FailureKind } {
+function causeOf(
+  facts: SessionFacts,
+  end: SessionEnd,
+  profile: CodexProfile,
+): Omit<Extract<Verdict, { kind: "failed" }>, "kind" | "error"> {
+  const made = (cause: CauseCode, failureKind: FailureKind = "agent_run_error"): ReturnType<typeof causeOf> => ({
+    cause,
+    failureKind,
+    terminal: false,
+  });
   const text = facts.turnFailures.at(-1);
-  if (text !== undefined) return turnFailureCause(text);
-  if (end.signal !== null && !end.timedOut) return { cause: "killed_by_signal", failureKind: "kill_shaped" };
-  if (facts.errors.length > 0) return { cause: "turn_failed", failureKind: "agent_run_error" };
-  if (end.code === null) return { cause: "unknown", failureKind: "agent_run_error" };
-  if (end.code !== 0) return { cause: "exit_code", failureKind: "agent_run_error" };
-  return { cause: facts.turnCompleted ? "unknown" : "stream_lost", failureKind: "agent_run_error" };
-}
-
-/** How Codex says that the model server has too many requests; a 503 counts when it asks to come again (0.144.4 and 0.171.0). */
-const TOO_MANY =
-  /last status: 429\b|^Selected model is at capacity\b|^(stream disconnected before completion: )?rate limit (reached|exceeded)\b|^unexpected status (429|503)\b.*\btry again in\b/is;
-
-/** Reads Codex's text of a failed turn (0.144.4 and 0.171.0); the model server's own status is often lost in it. */
-function turnFailureCause(text: string): { cause: CauseCode; failureKind: FailureKind } {
-  if (TOO_MANY.test(text)) return { cause: "rate_limited", failureKind: "provider_unavailable" };
-  if (text.startsWith("Missing environment variable: ")) return { cause: "model_key_missing", failureKind: "agent_request_failed" };
-  if (/^Quota exceeded\b/.test(text)) return { cause: "turn_failed", failureKind: "provider_quota_exhausted" };
-  if (text.startsWith("stream disconnected before completion: ")) return { cause: "stream_lost", failureKind: "provider_unavailable" };
-  const fromProvider = /^We.re currently experiencing high demand|^unexpected status \d{3} |^exceeded retry limit/.test(text);
-  return { cause: "turn_failed", failureKind: fromProvider ? "provider_unavailable" : "agent_run_error" };
+  const means = text === undefined ? null : meaningOf(text, profile);
+  if (means !== null && "cause" in means) return { cause: means.cause, failureKind: means.kind, terminal: means.terminal === true };
+  if (text !== undefined) return made("turn_failed");
+  if (lostModel(facts, end, profile) !== null) return made("stream_lost", "provider_unavailable");
+  if (end.signal !== null && !end.timedOut) return made("killed_by_signal", "kill_shaped");
+  if (facts.errors.length > 0) return made("turn_failed");
+  return made(end.code === null || (end.code === 0 && facts.turnCompleted) ? "unknown" : "exit_code");
 }

@@ -78,6 +78,8 @@ const evidenceSchema = z.strictObject({
   oom_killed: z.boolean().nullable().default(null),
   /** The sandbox's own memory limit was reached; false beside oom_killed: the worker or its host ran short of memory. */
   memory_limit_reached: z.boolean().nullable().default(null),
+  /** The whole sandbox was killed, which nothing inside can do, and not by the worker; only where that is known. */
+  killed_from_outside: z.literal(true).optional(),
   /** Why the sandbox could not start Codex. */
   launch_error: z.string().nullable(),
   stopped: stoppedSchema.nullable(),

@@ -46,7 +46,7 @@ export function startBubblewrap(launch: BubblewrapLaunch): SandboxProcess {
       cwd: launch.cwd,
       env: { [SANDBOX_MARK]: launch.mark }, // and nothing else: pid 1 of the sandbox is bwrap, whose environment can be read inside
       stdio: maskInherited(
-        Array.from({ length: 7 }, () => "pipe" as const),
+        Array.from({ length: 3 + Object.keys(BWRAP_FDS).length }, () => "pipe" as const),
         inheritableDescriptors(),
       ),
       ...launch.user,
@@ -73,6 +73,9 @@ class RunningBubblewrap implements SandboxProcess {
   readonly #timers = new Set<NodeJS.Timeout>();
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
+  #pid1Gone = false;
+  /** See #followEnds. */
+  #killedFromOutside = false;
   #stderrHead = "";
   #joinError: string | null = null;
   #ended = false;
@@ -92,6 +95,7 @@ class RunningBubblewrap implements SandboxProcess {
     this.stdout = child.stdout as Readable;
     this.stderr = this.#keepHead(child.stderr as Readable);
     void this.#begin(pid, launch);
+    this.#followEnds();
     const { beginWithinMs } = launch;
     if (beginWithinMs !== null) this.#timers.add(setTimeout(() => this.#requireBegun(beginWithinMs), beginWithinMs));
     this.exited = this.#run(this.#readStatus(launch.onStart).catch(() => undefined));
@@ -159,10 +163,31 @@ class RunningBubblewrap implements SandboxProcess {
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
     if (this.#beganTooLate !== null) return { started: false, detail: this.#beganTooLate };
-    if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
+    if (this.#exitCode !== null) {
+      const exit = exitOf(this.#exitCode);
+      return { started: true, ...exit, ...(exit.signal === "SIGKILL" && this.#killedFromOutside ? { outside: true } : {}) };
+    }
     if (this.#pid1 !== null && this.#killed) return { started: true, code: null, signal: "SIGKILL" };
-    if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal };
+    // bwrap itself was killed, which nothing inside can see.
+    if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal, outside: true };
     return { started: false, detail: await this.#launchFailure(outcome.code, outcome.signal) };
+  }
+
+  /**
+   * Tells who died first when bwrap reports SIGKILL, which it does in one way for the command and for pid 1. Pid 1 alone holds the
+   * sync descriptor, and closes it before bwrap can see it dead, hence before bwrap's last report; where the command died, bwrap
+   * reports that first and pid 1 goes after it. Pid 1 cannot be killed from inside. The kernel keeps the order of the two; both are
+   * read in it here.
+   */
+  #followEnds(): void {
+    const stdio: readonly unknown[] = this.#child.stdio; // its type knows five
+    const pid1 = stdio[BWRAP_FDS.pid1] as Readable;
+    pid1.on("error", () => undefined);
+    pid1.on("end", () => (this.#pid1Gone = true)).resume();
+    const status = this.#child.stdio[BWRAP_FDS.status] as Readable;
+    status.on("data", (chunk: Buffer) => {
+      if (chunk.includes('"exit-code"')) this.#killedFromOutside = this.#pid1Gone && !this.#killed;
+    });
   }
 
   /** {"child-pid": N, ...} when the sandbox is there; {"exit-code": N} when the command ran and ended. */

@@ -125,8 +125,8 @@ export interface SandboxProcess {
 }
 
 export type SandboxExit =
-  /** Died by a signal: `code` null. */
-  | { started: true; code: number | null; signal: NodeJS.Signals | null }
+  /** Died by a signal: `code` null. `outside`: it was killed with the whole sandbox, which nothing inside can do, and not by `stop`. */
+  | { started: true; code: number | null; signal: NodeJS.Signals | null; outside?: true }
   /** The command never began: bad mount, missing program, no namespaces. `detail` is the sandbox's own message. */
   | { started: false; detail: string };
 

@@ -23,6 +23,7 @@ interface Seen {
   stopped?: Stopped;
   commands?: readonly string[];
   missing?: string[];
+  notOffered?: string[];
   stderr?: string;
   stderrTail?: string;
 }
@@ -40,6 +41,8 @@ function outcome(seen: Seen): Outcome {
     facts,
     runningCommands: commands,
     requiredToolsMissing: missing,
+    requiredToolsNotOffered: seen.notOffered ?? [],
+    refusedTools: { server_names: ["office"], tools: ["calculate"] },
     verdict,
     errorText: "error" in verdict ? verdict.error : "",
     stderr,
@@ -146,7 +149,7 @@ describe("whose doing an end is, from what was measured", () => {
     [
       "a turn that failed for a full context",
       { facts: failedTurn("Codex ran out of room in the model's context window.", answered), exit: exited(1) },
-      "failed turn_failed agent retryable",
+      "incomplete context_overflow limit",
     ],
     [
       "a model server that is busy",

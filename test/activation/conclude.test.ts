@@ -16,6 +16,8 @@ function conclude(values: string[], session = new Session("k"), stderr = "") {
     memory: { oom_killed: null, memory_limit_reached: null },
     stopped: null,
     requiredTools: [],
+    toolsNotOffered: () => [],
+    refusedTools: () => ({ server_names: [], tools: [] }),
     grantedServers: ["office"],
     profile: profileFor("0.144.4"),
     facts: session.facts(),

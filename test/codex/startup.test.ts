@@ -65,7 +65,8 @@ describe.each(VERSIONS)("startup failures of Codex %s", (version) => {
   it.each(cases)("$group/$name is told from stderr: $cause $servers [R10 R52]", async ({ recording, cause, servers }) => {
     const { verdict } = await played(recording);
     expect(verdict).toEqual({ kind: "startup_failed", error: expect.stringMatching(/^Codex exited with code \d+ before a turn started$/) });
-    expect(startupCause(recording.stderr, GRANTED, profileFor("0.144.4"))).toEqual({ cause_code: cause, server_names: servers });
+    const told = startupCause(recording.stderr, GRANTED, profileFor(version));
+    expect([told.cause_code, ...told.servers.map(({ name }) => name)]).toEqual([cause, ...servers]);
   });
 
   it("no required server that failed let anything be said, and no model call be seen [R8 R9]", async () => {
@@ -86,15 +87,21 @@ describe("startupCause", () => {
       startupCause(failed(`a: handshaking with MCP server failed: JSON-RPC error: -1: ${body}`), ["a", "b"], profileFor("0.144.4")),
     ).toEqual({
       cause_code: "mcp_server_protocol",
-      server_names: ["a"],
+      servers: [{ name: "a", cause: "mcp_server_protocol" }],
     });
   });
 
-  it("reports what another attempt cannot change before what it may", () => {
+  it("reports what another attempt cannot change before what it may, and each server's own cause", () => {
     const text = failed(
       "a: timed out handshaking with MCP server after 1s; b: handshaking with MCP server failed: Send message error Transport [x] error: Auth required, when send",
     );
-    expect(startupCause(text, ["b", "a"], profileFor("0.144.4"))).toEqual({ cause_code: "mcp_server_auth", server_names: ["a", "b"] });
+    expect(startupCause(text, ["b", "a"], profileFor("0.144.4"))).toEqual({
+      cause_code: "mcp_server_auth",
+      servers: [
+        { name: "a", cause: "mcp_startup_timeout" },
+        { name: "b", cause: "mcp_server_auth" },
+      ],
+    });
   });
 
   it.each(["", "thread 'main' panicked", failed("a: something new"), failed("other: timed out handshaking with MCP server after 1s")])(

@@ -36,7 +36,7 @@ describe("verdictOf", () => {
     ["a completed turn and exit 0", [thread, turn, done], EXIT_0, { kind: "completed" }],
     ["turn.failed and yet exit 0 [A6]", [thread, turn, streamError("x"), failed("x")], EXIT_0, fails("x", "turn_failed")],
     ["turn.completed and yet exit 1 [A6]", [thread, turn, done], EXIT_1, fails("Codex exited with code 1", "exit_code")],
-    ["no end of the turn, exit 0", [thread, turn], EXIT_0, fails("Codex ended without turn.completed", "stream_lost")],
+    ["no end of the turn, exit 0", [thread, turn], EXIT_0, fails("Codex ended without turn.completed", "exit_code")],
     [
       "recovered reconnects [A7]",
       [thread, turn, streamError("Reconnecting... 1/5 (cut)"), streamError("Reconnecting... 2/5 (cut)"), done],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CodexProfile } from "../profile.ts";
+import { SERVER_REASONS, TURN_FAILURES, UNREACHABLE_MODEL } from "./texts.ts";
 
 export const codex0_144_4: CodexProfile = {
   version: "0.144.4",
@@ -28,4 +29,8 @@ export const codex0_144_4: CodexProfile = {
   longestToolName: 64,
   /** Without codex-code-mode-host it runs the model's JavaScript in its own process. */
   companions: [],
+  /** The code of a 429 is lost: a spent quota reads like too many requests. */
+  turnFailures: TURN_FAILURES,
+  unreachableModel: UNREACHABLE_MODEL,
+  serverReasons: SERVER_REASONS,
 };

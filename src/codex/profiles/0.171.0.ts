@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CodexProfile } from "../profile.ts";
+import { ABSENT_MODEL_ALONE, SERVER_REASONS, TURN_FAILURES, UNREACHABLE_MODEL } from "./texts.ts";
 
 export const codex0_171_0: CodexProfile = {
   version: "0.171.0",
@@ -25,4 +26,8 @@ export const codex0_171_0: CodexProfile = {
   longestToolName: null,
   /** Without it every `exec` of code mode is refused, and the session still ends with exit code 0. */
   companions: ["codex-code-mode-host"],
+  turnFailures: [ABSENT_MODEL_ALONE, ...TURN_FAILURES],
+  /** Unless features.unbounded_connection_retries is off, it waits without end. */
+  unreachableModel: UNREACHABLE_MODEL,
+  serverReasons: SERVER_REASONS,
 };
