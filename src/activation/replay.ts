@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { profileToRead } from "../codex/profile.ts";
-import { Session } from "../codex/session.ts";
+import { basename, join } from "node:path";
+import type { Readable } from "node:stream";
+import { subagentTranscript } from "../artifacts/evidence.ts";
+import { profileToRead, type TranscriptHabits } from "../codex/profile.ts";
+import { Session, type SessionFacts } from "../codex/session.ts";
 import { storedStderr, type StderrEnd } from "../codex/stderr.ts";
 import { readStoredEvents } from "../codex/stdout.ts";
-import { readTranscript, type TranscriptFacts } from "../codex/transcript.ts";
+import { readThreads, type SessionTranscripts } from "../codex/transcript-threads.ts";
 import type { GapCode, ObservationBundle } from "../contract/observation.ts";
 import { attemptSchema, type Attempt } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
@@ -48,7 +51,7 @@ const OF_OTHER_STAGES = new Set<GapCode>([
 const MOST_DIFFERENCES = 50;
 
 /**
- * Reads the evidence of an attempt (attempt.json, events.jsonl, stderr.log, transcript.jsonl in `directory`) as if its Codex had
+ * Reads the evidence of an attempt (attempt.json, events.jsonl, stderr.log, transcript.jsonl, transcripts/ in `directory`) as if its Codex had
  * just ended, and compares. null when its Codex was never launched. Evidence is redacted already; `secrets` are for evidence that
  * is not. Throws RollcallError "replay_impossible" when attempt.json is missing or not one of this version.
  */
@@ -58,17 +61,19 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
   if (evidence === null) return null;
   const { launch_error, exit_code: code, signal, stopped, required_tools: requiredTools, elapsed_ms } = evidence;
   const memory = { oom_killed: evidence.oom_killed, memory_limit_reached: evidence.memory_limit_reached };
+  const profile = profileToRead(attempt.worker.codex_version);
+  const facts = (await readEvents(join(directory, "events.jsonl"), capture_key)).facts();
   const concluded = concludeSession(secrets, {
     invocation_id: capture_key,
-    facts: (await readEvents(join(directory, "events.jsonl"), capture_key)).facts(),
-    transcript: await readKeptTranscript(join(directory, "transcript.jsonl")),
+    facts,
+    transcripts: await readKeptTranscripts(directory, facts, profile.transcript),
     stderr: await readStderr(join(directory, "stderr.log")),
     exit:
       launch_error === null ? { started: true, code, signal: signal as NodeJS.Signals | null } : { started: false, detail: launch_error },
     memory,
     stopped,
     requiredTools,
-    profile: profileToRead(attempt.worker.codex_version),
+    profile,
     grantedServers: attempt.grants.map(({ name }) => name),
   });
   const observed = { ...concluded, invocation_id: capture_key, requiredTools, elapsed_ms };
@@ -116,8 +121,19 @@ function readEvents(path: string, invocationId: string): Promise<Session> {
   }, session);
 }
 
-function readKeptTranscript(path: string): Promise<TranscriptFacts | null> {
-  return orNothing<TranscriptFacts | null>(() => readTranscript(createReadStream(path)), null);
+function readKeptTranscripts(
+  directory: string,
+  { threadId, spawnedThreads }: SessionFacts,
+  habits: TranscriptHabits,
+): Promise<SessionTranscripts | null> {
+  const open = (id: string): Promise<Readable | null> => {
+    const file = createReadStream(join(directory, subagentTranscript(basename(id))));
+    return orNothing<Readable | null>(() => once(file, "open").then(() => file), null);
+  };
+  return orNothing<SessionTranscripts | null>(() => {
+    const root = createReadStream(join(directory, "transcript.jsonl"));
+    return readThreads({ root, rootId: threadId, told: spawnedThreads, habits, open });
+  }, null);
 }
 
 function readStderr(path: string): Promise<Pick<StderrEnd, "text" | "startsMidStream">> {

@@ -16,6 +16,17 @@ export interface CodexProfile {
   readonly longestServerName: number | null;
   /** Longest name of a tool; longer ones are cut and get a hash. null = they are passed on, and a model server may refuse them. */
   readonly longestToolName: number | null;
+  readonly transcript: TranscriptHabits;
+}
+
+/** How a version tells of a thread in its transcript. */
+export interface TranscriptHabits {
+  /** Where the tokens of a model call stand: in a record of its own, with its response id, or only as growth of the thread's totals. */
+  readonly modelCalls: "records" | "totals";
+  /** It passes on how much input a model server wrote to its cache. */
+  readonly cacheWrites: boolean;
+  /** A command that a script of code mode ran has a record of its own. */
+  readonly nestedCommands: boolean;
 }
 
 /** The newest first. */

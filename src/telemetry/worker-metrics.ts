@@ -135,8 +135,8 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
         const ms = report.timing[`${phase}_ms`];
         if (ms !== null) phases.observe({ phase }, ms / 1_000);
       }
-      const usage = report.response?.usage;
-      if (usage != null) {
+      const { usage } = report;
+      if (usage !== null) {
         tokens.inc({ kind: "input" }, usage.input_tokens);
         tokens.inc({ kind: "output" }, usage.output_tokens);
         tokens.inc({ kind: "cached_input" }, usage.cached_input_tokens ?? 0);

@@ -16,4 +16,5 @@ export const codex0_144_4: CodexProfile = {
   /** "mcp__" + name + "__" + tool must fit in 64 characters. */
   longestServerName: 38,
   longestToolName: 64,
+  transcript: { modelCalls: "totals", cacheWrites: false, nestedCommands: false },
 };

@@ -12,4 +12,5 @@ export const codex0_171_0: CodexProfile = {
   },
   longestServerName: null,
   longestToolName: null,
+  transcript: { modelCalls: "records", cacheWrites: true, nestedCommands: true },
 };
