@@ -86,8 +86,13 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
     recorded,
     replayed: concluded.outcome,
     differences: differencesOf(
-      { ...recorded, evidence, observations: ofTheSession(attempt.observations) },
-      { ...concluded.outcome, evidence: evidenceOf(observed, evidence.cleanup_error), observations: ofTheSession(observations) },
+      { ...recorded, evidence, usage: attempt.usage, observations: ofTheSession(attempt.observations) },
+      {
+        ...concluded.outcome,
+        evidence: evidenceOf(observed, evidence.cleanup_error),
+        usage: concluded.facts.usage,
+        observations: ofTheSession(observations),
+      },
     ).slice(0, MOST_DIFFERENCES),
   };
 }

@@ -3,7 +3,8 @@ import type { ToolCallRecord } from "../contract/observation.ts";
 import { toolCallRecord } from "./tool-calls.ts";
 import type { TranscriptCall } from "./transcript.ts";
 
-const FAILED = /^Script failed\n/;
+/** The script's own fault, or that of a Codex without its host program. */
+const FAILED = /^(?:Script failed\n|failed to spawn code-mode host )/;
 /** A script that goes on is waited for by later calls, which name its cell. */
 const RUNNING = /^Script running with cell ID (\S+)\n/;
 

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { sessionGaps } from "../../src/codex/gaps.ts";
 import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { readStdout } from "../../src/codex/stdout.ts";
+import { joinTranscripts, type JoinedSession } from "../../src/codex/transcript-join.ts";
+import { readThreads } from "../../src/codex/transcript-threads.ts";
 import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
 import type { ObservationGap } from "../../src/contract/observation.ts";
 import { profileFor } from "../../src/codex/profile.ts";
@@ -80,4 +82,12 @@ export function transcripts(version: Version): Record<string, TranscriptRecordin
       { ...one, transcript: (one.transcript as string[]).map((line) => `${line}\n`).join("") },
     ]),
   );
+}
+
+/** The events joined with one transcript, which is the root's; null = there is none. */
+export async function joinedWith(version: Version, events: SessionFacts, transcript: string | null): Promise<JoinedSession> {
+  const habits = profileFor(version).transcript;
+  const open = async (): Promise<null> => null;
+  const read = transcript === null ? null : await readThreads({ root: once(transcript), rootId: events.threadId, habits, open });
+  return joinTranscripts(events, read, "key", habits);
 }
