@@ -3,16 +3,18 @@ import type { SessionFacts } from "../codex/session.ts";
 import type { CodexProfile } from "../codex/profile.ts";
 import { startupCause } from "../codex/startup.ts";
 import type { StderrEnd } from "../codex/stderr.ts";
-import { joinTranscript, type JoinedSession } from "../codex/transcript-join.ts";
-import type { TranscriptFacts } from "../codex/transcript.ts";
+import { subagentTranscript } from "../artifacts/evidence.ts";
+import { joinTranscripts, type JoinedSession } from "../codex/transcript-join.ts";
+import type { SessionTranscripts } from "../codex/transcript-threads.ts";
 import { verdictOf, type SessionEnd, type Verdict } from "../codex/verdict.ts";
 import type { ObservationGap } from "../contract/observation.ts";
 import { redactTail, redactText, redactValue, type SecretSet } from "../redact/index.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import { classify, sessionEnd, type Outcome } from "./classify.ts";
 import { environmentGaps } from "./environment-gaps.ts";
-import { withExcerpts } from "./excerpt.ts";
-import { redactFacts } from "./observe.ts";
+import { excerpts, withExcerpts } from "./excerpt.ts";
+import { modelCallGaps } from "./model-calls.ts";
+import { redactFacts, redactThread } from "./observe.ts";
 import { transcriptGaps } from "./own-transcript.ts";
 import type { RefusedTools } from "./refused-tool.ts";
 import { requiredToolsMissing } from "./response.ts";
@@ -23,7 +25,7 @@ export interface SeenSession {
   invocation_id: string;
   facts: SessionFacts;
   /** Codex's own account; null = there is none. */
-  transcript: TranscriptFacts | null;
+  transcripts: SessionTranscripts | null;
   stderr: Pick<StderrEnd, "text" | "startsMidStream">;
   exit: SandboxExit;
   memory: MemoryEnd;
@@ -41,7 +43,7 @@ export interface SeenSession {
 /** What a session came to. Every text in it is redacted. */
 export interface ConcludedSession {
   facts: SessionFacts;
-  native: Pick<JoinedSession, "modelCalls" | "joinKeysKnown" | "compactions">;
+  native: Pick<JoinedSession, "threads" | "joinKeysKnown" | "compactionsKnown">;
   exit: SandboxExit;
   memory: MemoryEnd;
   stopped: Stopped;
@@ -49,7 +51,7 @@ export interface ConcludedSession {
   end: SessionEnd;
   outcome: Outcome;
   stderr: string;
-  /** Of the transcript, and of what is left out of the conversation. */
+  /** Of the transcripts, and of what is left out of the conversations. */
   gaps: ObservationGap[];
 }
 
@@ -57,8 +59,14 @@ export interface ConcludedSession {
 export function concludeSession(secrets: SecretSet, seen: SeenSession): ConcludedSession {
   const text = (value: string): string => redactValue(secrets, value);
   const outputs = new Map(seen.facts.items.flatMap((item) => (item.type === "function_call_output" ? [[item.id, item.output]] : [])));
-  const joined = joinTranscript(seen.facts, seen.transcript, seen.invocation_id);
+  const joined = joinTranscripts(seen.facts, seen.transcripts, seen.invocation_id, seen.profile.transcript);
   const { facts, gaps } = withExcerpts(redactFacts(secrets, joined.facts), seen.invocation_id, (itemId) => text(outputs.get(itemId) ?? ""));
+  const threads = joined.threads.map((thread) => {
+    const redacted = redactThread(secrets, thread);
+    const { items, gaps: shortened } = excerpts(redacted.conversation, thread.invocation_id, () => subagentTranscript(thread.thread_id));
+    gaps.push(...shortened);
+    return { ...redacted, conversation: items };
+  });
   const exit = seen.exit.started ? seen.exit : { started: false as const, detail: redactTail(secrets, seen.exit.detail) };
   const stopped = redactValue(secrets, seen.stopped);
   const end = sessionEnd(exit, stopped);
@@ -86,7 +94,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
   });
   return {
     facts,
-    native: { ...joined, modelCalls: joined.modelCalls.map(({ response_id }) => ({ response_id: text(response_id) })) },
+    native: { threads, joinKeysKnown: joined.joinKeysKnown, compactionsKnown: joined.compactionsKnown },
     exit,
     memory,
     stopped,
@@ -96,6 +104,7 @@ export function concludeSession(secrets: SecretSet, seen: SeenSession): Conclude
     stderr,
     gaps: [
       ...transcriptGaps(joined, seen.invocation_id, text),
+      ...modelCallGaps(joined.threads, seen.invocation_id),
       ...gaps,
       ...environmentGaps({
         ...environment,

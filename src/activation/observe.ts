@@ -5,6 +5,7 @@ import type { JoinedSession } from "../codex/transcript-join.ts";
 import type { SessionEnd, Verdict } from "../codex/verdict.ts";
 import type { ObservationBundle, ObservationGap, ObservationRecord, ToolCallRecord } from "../contract/observation.ts";
 import type { ResponseItem } from "../contract/response.ts";
+import type { JoinedThread } from "../codex/joined-threads.ts";
 import { redactValue, type SecretSet } from "../redact/index.ts";
 import type { SandboxExit, SandboxUsage } from "../sandbox/types.ts";
 import type { Outcome } from "./classify.ts";
@@ -27,6 +28,20 @@ export function redactFacts(secrets: SecretSet, facts: SessionFacts): SessionFac
     errors: facts.errors.map(text),
     streamTrouble: facts.streamTrouble === null ? null : text(facts.streamTrouble),
     advisories: facts.advisories.map((advisory) => ({ ...advisory, text: text(advisory.text) })),
+  };
+}
+
+/** The same for what the transcripts say of a thread; its id is one that names a file of Codex's. */
+export function redactThread(secrets: SecretSet, thread: JoinedThread): JoinedThread {
+  const text = (value: string): string => redactValue(secrets, value);
+  const orNull = (value: string | null): string | null => (value === null ? null : text(value));
+  return {
+    ...thread,
+    agent_path: orNull(thread.agent_path),
+    spawned_by_tool_call_id: orNull(thread.spawned_by_tool_call_id),
+    modelCalls: thread.modelCalls.map((call) => ({ ...call, response_id: orNull(call.response_id) })),
+    toolCalls: thread.toolCalls.map((call) => redactCall(call, text)),
+    conversation: thread.conversation.map((item) => redactItem(item, text)),
   };
 }
 
@@ -58,8 +73,8 @@ function redactCall(call: ToolCallRecord, text: (value: string) => string): Tool
 export interface Observed {
   invocation_id: string;
   facts: SessionFacts;
-  /** What the transcript added. */
-  native: Pick<JoinedSession, "modelCalls" | "joinKeysKnown" | "compactions">;
+  /** What the transcripts added. */
+  native: Pick<JoinedSession, "threads" | "joinKeysKnown" | "compactionsKnown">;
   requiredTools: readonly string[];
   verdict: Verdict;
   end: SessionEnd;
@@ -75,10 +90,16 @@ export interface Observed {
 /** The bundle of an attempt in which Codex was launched. Pure; everything given is redacted. */
 export function observe(observed: Observed): ObservationBundle {
   const { facts, native, verdict, end, invocation_id, outcome } = observed;
-  const supplied = { joinKeys: native.joinKeysKnown, compactions: native.compactions !== null };
+  const supplied = { joinKeys: native.joinKeysKnown, compactions: native.compactionsKnown, threads: native.threads.length > 0 };
   return {
     source: "codex",
-    records: [invocationRecord(observed), ...facts.toolCalls, ...compactionRecords(observed), sandboxRecord(observed)],
+    records: [
+      invocationRecord(observed),
+      ...native.threads.slice(1).map(subagentRecord),
+      ...facts.toolCalls,
+      ...compactionRecords(native.threads),
+      sandboxRecord(observed),
+    ],
     gaps: [
       ...observed.gaps,
       ...sessionGaps(facts, verdict, end, invocation_id, supplied),
@@ -108,12 +129,33 @@ function interruptedGap(outcome: Outcome, invocation_id: string): ObservationGap
   return kind === "cancelled" || kind === "shutdown" ? [{ code: "agent_activation_interrupted", invocation_id, detail: kind }] : [];
 }
 
-function compactionRecords({ invocation_id, native }: Observed): ObservationRecord[] {
-  return (native.compactions ?? []).map((at) => ({
-    kind: "context_compaction",
+function compactionRecords(threads: readonly JoinedThread[]): ObservationRecord[] {
+  return threads.flatMap(({ invocation_id, compactions }) =>
+    compactions.map((at) => ({
+      kind: "context_compaction" as const,
+      invocation_id,
+      at: at === null ? null : new Date(at * 1000).toISOString(),
+    })),
+  );
+}
+
+function subagentRecord(thread: JoinedThread): ObservationRecord {
+  const { invocation_id, parent_invocation_id, spawned_by_tool_call_id, status, duration_ms, conversation } = thread;
+  return {
+    kind: "agent_invocation",
     invocation_id,
-    at: at === null ? null : new Date(at * 1000).toISOString(),
-  }));
+    ...(parent_invocation_id === null ? {} : { parent_invocation_id }),
+    ...(spawned_by_tool_call_id === null ? {} : { spawned_by_tool_call_id }),
+    status,
+    duration_ms,
+    error_type: status === "failed" ? "turn_failed" : null,
+    model_calls: namedCalls(thread),
+    conversation,
+  };
+}
+
+function namedCalls({ modelCalls }: Pick<JoinedThread, "modelCalls">): { response_id: string }[] {
+  return modelCalls.flatMap(({ response_id }) => (response_id === null ? [] : [{ response_id }]));
 }
 
 function invocationRecord(observed: Observed): ObservationRecord {
@@ -125,7 +167,7 @@ function invocationRecord(observed: Observed): ObservationRecord {
     status: verdict.kind === "completed" || verdict.kind === "incomplete" ? verdict.kind : "failed",
     duration_ms: Math.round(elapsed_ms),
     error_type: outcome.failure?.cause_code ?? (hasOmitted ? "required_tool_not_called" : null),
-    model_calls: native.modelCalls,
+    model_calls: namedCalls(native.threads[0] ?? { modelCalls: [] }),
     conversation: facts.items,
   };
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { profileToRead } from "../codex/profile.ts";
-import { Session } from "../codex/session.ts";
+import { basename, join } from "node:path";
+import type { Readable } from "node:stream";
+import { subagentTranscript } from "../artifacts/evidence.ts";
+import { profileToRead, type TranscriptHabits } from "../codex/profile.ts";
+import { Session, type SessionFacts } from "../codex/session.ts";
 import { storedStderr, type StderrEnd } from "../codex/stderr.ts";
 import { readStoredEvents } from "../codex/stdout.ts";
-import { readTranscript, type TranscriptFacts } from "../codex/transcript.ts";
+import { readThreads, type SessionTranscripts } from "../codex/transcript-threads.ts";
 import type { GapCode, ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import { attemptSchema, type Attempt, type Evidence } from "../contract/result.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
@@ -50,7 +53,7 @@ const OF_OTHER_STAGES = new Set<GapCode>([
 const MOST_DIFFERENCES = 50;
 
 /**
- * Reads the evidence of an attempt (attempt.json, events.jsonl, stderr.log, transcript.jsonl in `directory`) as if its Codex had
+ * Reads the evidence of an attempt (attempt.json, events.jsonl, stderr.log, transcript.jsonl, transcripts/ in `directory`) as if its Codex had
  * just ended, and compares. null when its Codex was never launched. Evidence is redacted already; `secrets` are for evidence that
  * is not. Throws RollcallError "replay_impossible" when attempt.json is missing or not one of this version.
  */
@@ -61,16 +64,18 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
   const { launch_error, stopped, required_tools: requiredTools, elapsed_ms } = evidence;
   const notOffered = new Set(attempt.observations.gaps.flatMap(toolNotOffered));
   const memory = { oom_killed: evidence.oom_killed, memory_limit_reached: evidence.memory_limit_reached };
+  const profile = profileToRead(attempt.worker.codex_version);
+  const facts = (await readEvents(join(directory, "events.jsonl"), capture_key)).facts();
   const concluded = concludeSession(secrets, {
     invocation_id: capture_key,
-    facts: (await readEvents(join(directory, "events.jsonl"), capture_key)).facts(),
-    transcript: await readKeptTranscript(join(directory, "transcript.jsonl")),
+    facts,
+    transcripts: await readKeptTranscripts(directory, facts, profile.transcript),
     stderr: await readStderr(join(directory, "stderr.log")),
     exit: launch_error === null ? recordedExit(evidence) : { started: false, detail: launch_error },
     memory,
     stopped,
     requiredTools,
-    profile: profileToRead(attempt.worker.codex_version),
+    profile,
     grantedServers: attempt.grants.map(({ name }) => name),
     // What the servers offered is not in the evidence; what was found out of it then stands.
     toolsNotOffered: (missing) => missing.filter((tool) => notOffered.has(tool)),
@@ -86,8 +91,13 @@ export async function replayAttempt(directory: string, secrets: SecretSet = empt
     recorded,
     replayed: concluded.outcome,
     differences: differencesOf(
-      { ...recorded, evidence, observations: ofTheSession(attempt.observations) },
-      { ...concluded.outcome, evidence: evidenceOf(observed, evidence.cleanup_error), observations: ofTheSession(observations) },
+      { ...recorded, evidence, usage: attempt.usage, observations: ofTheSession(attempt.observations) },
+      {
+        ...concluded.outcome,
+        evidence: evidenceOf(observed, evidence.cleanup_error),
+        usage: concluded.facts.usage,
+        observations: ofTheSession(observations),
+      },
     ).slice(0, MOST_DIFFERENCES),
   };
 }
@@ -131,8 +141,19 @@ function readEvents(path: string, invocationId: string): Promise<Session> {
   }, session);
 }
 
-function readKeptTranscript(path: string): Promise<TranscriptFacts | null> {
-  return orNothing<TranscriptFacts | null>(() => readTranscript(createReadStream(path)), null);
+function readKeptTranscripts(
+  directory: string,
+  { threadId, spawnedThreads }: SessionFacts,
+  habits: TranscriptHabits,
+): Promise<SessionTranscripts | null> {
+  const open = (id: string): Promise<Readable | null> => {
+    const file = createReadStream(join(directory, subagentTranscript(basename(id))));
+    return orNothing<Readable | null>(() => once(file, "open").then(() => file), null);
+  };
+  return orNothing<SessionTranscripts | null>(() => {
+    const root = createReadStream(join(directory, "transcript.jsonl"));
+    return readThreads({ root, rootId: threadId, told: spawnedThreads, habits, open });
+  }, null);
 }
 
 function readStderr(path: string): Promise<Pick<StderrEnd, "text" | "startsMidStream">> {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { collect } from "../artifacts/collect.ts";
-import { putTranscript } from "../artifacts/evidence.ts";
-import { handedInPaths } from "../artifacts/submission.ts";
+import { putTranscript, subagentTranscript } from "../artifacts/evidence.ts";
+import { handedInPaths, type AgentCalls } from "../artifacts/submission.ts";
+import { joinedThreads } from "../codex/joined-threads.ts";
 import { profileToRead, unprofiledGaps } from "../codex/profile.ts";
 import type { SessionFacts } from "../codex/session.ts";
+import { answeredCalls } from "../codex/transcript.ts";
+import type { SessionTranscripts } from "../codex/transcript-threads.ts";
 import { meaningOf } from "../codex/turn-failure.ts";
-import { answeredCalls, type TranscriptFacts } from "../codex/transcript.ts";
 import type { ObservationBundle, ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Timing, WorkerInfo } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
@@ -26,7 +28,7 @@ import type { CodexEnd } from "./run-codex.ts";
 import type { RunPorts } from "./run.ts";
 import type { AttemptReport } from "./settle.ts";
 import { asStageFailure } from "./stage-failure.ts";
-import { readOwnTranscript } from "./own-transcript.ts";
+import { readOwnTranscripts } from "./own-transcript.ts";
 
 const TRANSCRIPT_UNAVAILABLE: ObservationGap = { code: "agent_artifact_unavailable", detail: "transcript" };
 
@@ -44,7 +46,7 @@ class ReportInProgress {
   #sandbox: Sandbox | null = null;
   #granted: Granted | null = null;
   #end: CodexEnd | null = null;
-  #transcript: TranscriptFacts | null = null;
+  #transcripts: SessionTranscripts | null = null;
   #observed: (Omit<Observed, "gaps" | "usage"> & ConcludedSession) | null = null;
   #outcome: Outcome | null = null;
   #cleanupError: string | null = null;
@@ -75,7 +77,7 @@ class ReportInProgress {
     this.#marks.ran = this.#context.clock();
   }
 
-  /** Codex is gone: what it said, and what its transcript adds, is redacted here, once, and classified. */
+  /** Codex is gone: what it said, and what its transcripts add, is redacted here, once, and classified. */
   async ended(end: CodexEnd): Promise<void> {
     const { secrets, capture_key, activation } = this.#context;
     this.#marks.ended = this.#context.clock();
@@ -83,22 +85,23 @@ class ReportInProgress {
     this.#artifacts.push(...end.artifacts);
     this.#gaps.push(...end.gaps);
     const raw = end.session.facts();
+    const profile = profileToRead(this.#context.codex?.version ?? null);
     if (this.#sandbox !== null && raw.threadId !== null && !this.#isHandedBack()) {
-      this.#transcript = await readOwnTranscript(this.#sandbox.outside.codexHome, raw.threadId, this.#closeBound());
-      if (this.#transcript === null) this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
+      this.#transcripts = await readOwnTranscripts(this.#sandbox.outside.codexHome, raw, profile.transcript, this.#closeBound());
+      if (this.#transcripts === null) this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
     }
     const offered = await this.#offered(raw);
     const servers = activation.tool_grants.map(({ name }) => name);
     const concluded = concludeSession(secrets, {
       invocation_id: capture_key,
       facts: raw,
-      transcript: this.#transcript,
+      transcripts: this.#transcripts,
       stderr: end.stderr,
       exit: end.exit,
       memory: end.memory,
       stopped: end.stopped,
       requiredTools: activation.required_tools,
-      profile: profileToRead(this.#context.codex?.version ?? null),
+      profile,
       grantedServers: servers,
       toolsNotOffered: (missing) => toolsNotOffered(missing, activation.tool_grants, offered),
       refusedTools: (text) => refusedTools(text, servers, offered),
@@ -119,7 +122,7 @@ class ReportInProgress {
     };
   }
 
-  /** Deliverables and the transcript, before the sandbox is stopped. A session that is handed back leaves them: it will be run again. */
+  /** Deliverables and the transcripts, before the sandbox is stopped. A session that is handed back leaves them: it will be run again. */
   async collect(): Promise<void> {
     const { activation, attempt, secrets, evidence } = this.#context;
     const [sandbox, end] = [this.#sandbox, this.#end];
@@ -132,16 +135,28 @@ class ReportInProgress {
       attempt,
       workdir: { inside: sandbox.inside.workdir, outside: sandbox.outside.workdir },
       outputs: activation.outputs,
-      handedIn: handedInPaths(facts.items, activation.required_tools),
+      handedIn: handedInPaths([facts, ...this.#subagents()], activation.required_tools),
       secrets,
       signal: bound,
     });
     this.#artifacts.push(...collected.artifacts);
     this.#gaps.push(...collected.gaps);
-    if (facts.threadId === null || this.#transcript === null) return;
-    const transcript = await putTranscript(evidence, sandbox.outside.codexHome, facts.threadId, bound);
-    if (transcript !== null) this.#artifacts.push(transcript);
-    else this.#gaps.push(TRANSCRIPT_UNAVAILABLE);
+    if (facts.threadId === null || this.#transcripts === null) return;
+    const files = [{ thread: facts.threadId, path: "transcript.jsonl" }];
+    for (const { thread_id } of this.#transcripts.subagents) files.push({ thread: thread_id, path: subagentTranscript(thread_id) });
+    for (const { thread, path } of files) {
+      const transcript = await putTranscript(evidence, sandbox.outside.codexHome, thread, bound, path);
+      if (transcript !== null) this.#artifacts.push(transcript);
+      else this.#gaps.push(thread === facts.threadId ? TRANSCRIPT_UNAVAILABLE : { ...TRANSCRIPT_UNAVAILABLE, detail: path });
+    }
+  }
+
+  /** What each did, not redacted. */
+  #subagents(): AgentCalls[] {
+    if (this.#transcripts === null) return [];
+    const { capture_key, codex } = this.#context;
+    const [, ...threads] = joinedThreads(this.#transcripts, capture_key, profileToRead(codex?.version ?? null).transcript);
+    return threads.map(({ conversation: items, toolCalls }) => ({ items, toolCalls }));
   }
 
   /** What the granted servers offer, looked at again only where that may explain how the session ended. */
@@ -205,11 +220,15 @@ class ReportInProgress {
       artifacts: this.#artifacts,
       timing: this.#timing(),
       worker,
-      used: {
-        model_calls: this.#transcript === null ? 0 : answeredCalls(this.#transcript),
-        tokens: observed?.facts.usage?.total_tokens ?? 0,
-      },
+      usage: observed?.facts.usage ?? null,
+      used: { model_calls: this.#answeredCalls(), tokens: observed?.facts.usage?.total_tokens ?? 0 },
     };
+  }
+
+  #answeredCalls(): number {
+    if (this.#transcripts === null) return 0;
+    const { root, subagents } = this.#transcripts;
+    return subagents.reduce((sum, { transcript }) => sum + answeredCalls(transcript), answeredCalls(root));
   }
 
   #bundle(outcome: Outcome): ObservationBundle {

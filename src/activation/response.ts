@@ -5,6 +5,7 @@ import type { Evidence, WorkerInfo } from "../contract/result.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { Outcome } from "./classify.ts";
 import type { ConcludedSession } from "./conclude.ts";
+import { modelCallsOf } from "./model-calls.ts";
 
 /**
  * The Responses API object of a session that is gradable, or that somebody ended in its turn: then what it came to, as
@@ -48,10 +49,13 @@ export function requiredToolsMissing(facts: SessionFacts, requiredTools: readonl
 
 /** The facts behind an outcome. Pure; everything given is redacted. */
 export function evidenceOf(
-  observed: Pick<ConcludedSession, "facts" | "exit" | "stopped" | "memory"> & { elapsed_ms: number; requiredTools: readonly string[] },
+  observed: Pick<ConcludedSession, "facts" | "native" | "exit" | "stopped" | "memory"> & {
+    elapsed_ms: number;
+    requiredTools: readonly string[];
+  },
   cleanup_error: string | null,
 ): Evidence {
-  const { facts, exit, stopped, memory, elapsed_ms, requiredTools } = observed;
+  const { facts, native, exit, stopped, memory, elapsed_ms, requiredTools } = observed;
   return {
     turn_started: facts.turnStarted,
     turn_completed: facts.turnCompleted,
@@ -68,7 +72,6 @@ export function evidenceOf(
     required_tools: [...requiredTools],
     required_tools_missing: requiredToolsMissing(facts, requiredTools),
     cleanup_error,
-    threads: [],
-    model_calls: [],
+    ...modelCallsOf(native.threads),
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationBundle } from "../contract/observation.ts";
-import type { Response } from "../contract/response.ts";
+import { usageOfAll } from "../codex/usage.ts";
+import type { Response, Usage } from "../contract/response.ts";
 import {
   attemptSchema,
   RESULT_SCHEMA,
@@ -35,6 +36,8 @@ export interface AttemptReport {
   artifacts: Artifact[];
   timing: Timing;
   worker: WorkerInfo;
+  /** Of all threads of the session; null = nothing is known of it. */
+  usage: Usage | null;
   used: Used;
 }
 
@@ -139,7 +142,7 @@ function attemptRecord(context: AttemptContext, report: AttemptReport, { charged
     failure: report.outcome.failure,
     grants: context.activation.tool_grants.map(({ name, required }) => ({ name, required })),
     evidence: report.evidence,
-    usage: report.response?.usage ?? null,
+    usage: report.usage,
     observations: report.observations,
   };
 }
@@ -169,7 +172,7 @@ function resultOf(
     observations: report.observations,
     attempts,
     artifacts: report.artifacts,
-    usage: response?.usage ?? null,
+    usage: usageOfAll(attempts.map(({ usage }) => usage)),
     timing: report.timing,
     worker: report.worker,
     ended_at: new Date().toISOString(),

@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { STDERR_TAIL_BYTES } from "../codex/stderr.ts";
+import { readThreads } from "../codex/transcript-threads.ts";
 import type { Artifact } from "../contract/result.ts";
 import { createRedactStream, redactText, type SecretSet } from "../redact/index.ts";
 import { createByteWindow } from "./byte-window.ts";
@@ -19,13 +20,29 @@ export interface EvidenceTarget {
 
 export const EVIDENCE: ArtifactFacts = { kind: "evidence", source: null, quarantined: false };
 
-/** All that is kept as evidence. What an attempt of a killed worker left of it is worth naming. */
-const EVIDENCE_FILES = ["config.toml", "events.jsonl", "stderr.log", "transcript.jsonl"];
+const TRANSCRIPT = "transcript.jsonl";
+/** All that is kept as evidence, and a transcript of each subagent. What an attempt of a killed worker left of it is worth naming. */
+const EVIDENCE_FILES = ["config.toml", "events.jsonl", "stderr.log", TRANSCRIPT];
+
+/** Where the transcript of a subagent is kept. `threadId`: one that {@link openTranscript} found. */
+export function subagentTranscript(threadId: string): string {
+  return `transcripts/${threadId}.jsonl`;
+}
 
 /** The evidence that is in the store of an attempt, measured anew; of a killed worker's in parts. */
 export async function evidenceLeft(store: ArtifactStore, activationId: string, attempt: number): Promise<Artifact[]> {
-  const found = await Promise.all(EVIDENCE_FILES.map((path) => store.find(activationId, attempt, path, EVIDENCE)));
-  return found.filter((artifact) => artifact !== null);
+  const find = (path: string): Promise<Artifact | null> => store.find(activationId, attempt, path, EVIDENCE);
+  const found = await Promise.all(EVIDENCE_FILES.map(find));
+  const left = found.filter((artifact) => artifact !== null);
+  if (!left.some(({ path }) => path === TRANSCRIPT)) return left;
+  const root = store.open(activationId, attempt, TRANSCRIPT);
+  const open = async (threadId: string): Promise<Readable | null> => {
+    const artifact = isThreadId(threadId) ? await find(subagentTranscript(threadId)) : null;
+    if (artifact !== null) left.push(artifact);
+    return artifact === null ? null : store.open(activationId, attempt, artifact.path);
+  };
+  await readThreads({ root, open }).catch(() => undefined); // then what was found until then is there
+  return left;
 }
 
 const STDERR_HEAD_BYTES = 65_536;
@@ -46,7 +63,7 @@ export function putStderr(target: EvidenceTarget, stderr: Readable): Promise<Art
 }
 
 /**
- * Keeps Codex's own transcript of one thread as transcript.jsonl, at most its first 64 MiB; null when there is none, or when
+ * Keeps Codex's own transcript of one thread as `path`, at most its first 64 MiB; null when there is none, or when
  * `signal` aborts. Rejects only with the store's error. `codexHome` and `threadId`: see {@link openTranscript}.
  */
 export async function putTranscript(
@@ -54,11 +71,12 @@ export async function putTranscript(
   codexHome: string,
   threadId: string,
   signal: AbortSignal,
+  path: string = TRANSCRIPT,
 ): Promise<Artifact | null> {
   const source = await openTranscript(codexHome, threadId, signal);
   if (source === null) return null;
   try {
-    return await putRedacted(target, "transcript.jsonl", source, { head: TRANSCRIPT_BYTES, tail: 0, structured: true });
+    return await putRedacted(target, path, source, { head: TRANSCRIPT_BYTES, tail: 0, structured: true });
   } catch (error) {
     if (signal.aborted) return null;
     throw error;
@@ -75,15 +93,24 @@ export async function openTranscript(
   codexHome: string,
   threadId: string,
   signal: AbortSignal,
+  /** Asked with its size; what does not fit is not opened. */
+  fits: (bytes: number) => boolean = () => true,
 ): Promise<Readable | null> {
   const root = await realRoot(codexHome);
-  if (root === null || !/^[0-9A-Za-z-]{1,64}$/.test(threadId)) return null;
+  if (root === null || !isThreadId(threadId)) return null;
   const workdir = { inside: root, outside: root };
   const patterns = [`sessions/*/*/*/rollout-*-${threadId}.jsonl`];
   const [path] = await findFiles({ workdir, patterns, maxFiles: 1, signal, skip: () => {} });
   if (path === undefined) return null;
   const opened = await openInside(root, path);
-  return "why" in opened ? null : opened.file.createReadStream({ signal });
+  if ("why" in opened) return null;
+  if (fits(opened.bytes)) return opened.file.createReadStream({ signal });
+  await opened.file.close();
+  return null;
+}
+
+function isThreadId(text: string): boolean {
+  return /^[0-9A-Za-z-]{1,64}$/.test(text);
 }
 
 function putRedacted(

@@ -9,10 +9,12 @@ export interface SuppliedByTranscript {
   joinKeys: boolean;
   /** When the context was compacted. */
   compactions: boolean;
+  /** Which agents there were. */
+  threads: boolean;
 }
 
 /**
- * What is not known of a session from its events, and from its transcript if there is one. Pure. Gaps of other stages (skipped
+ * What is not known of a session from its events, and from its transcripts if there are any. Pure. Gaps of other stages (skipped
  * grants, startup failure, artifacts) are theirs.
  */
 export function sessionGaps(
@@ -20,14 +22,14 @@ export function sessionGaps(
   verdict: Verdict,
   end: SessionEnd,
   invocationId: string,
-  supplied: SuppliedByTranscript = { joinKeys: false, compactions: false },
+  supplied: SuppliedByTranscript = { joinKeys: false, compactions: false, threads: false },
 ): ObservationGap[] {
   const gaps: ObservationGap[] = [];
   const add = (code: GapCode, detail?: string): void => {
     gaps.push({ code, invocation_id: invocationId, ...(detail === undefined ? {} : { detail }) });
   };
   if (!supplied.joinKeys) add("model_call_join_key_unavailable");
-  add("subagent_hierarchy_unavailable");
+  if (!supplied.threads) add("subagent_hierarchy_unavailable");
   if (!supplied.compactions) add("compaction_observations_unavailable");
   if (facts.usage === null || facts.usage.cached_input_tokens === null) add("cached_token_usage_unavailable");
   if (facts.usage === null || facts.usage.reasoning_output_tokens === null) add("reasoning_token_usage_unavailable");

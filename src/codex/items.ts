@@ -70,6 +70,13 @@ export function toolUseOf(item: CodexItem): ToolUse | null {
   }
 }
 
+const spawn = z.object({ type: z.literal("collab_tool_call"), tool: z.literal("spawn_agent"), receiver_thread_ids: z.array(z.string()) });
+
+/** The threads that an item says were spawned; agents of the second kind have no such item (0.144.4 and 0.171.0). */
+export function spawnedBy(item: CodexItem): string[] {
+  return spawn.safeParse(item).data?.receiver_thread_ids ?? [];
+}
+
 /** A command's output as the response shows it. */
 export function commandOutput(output: string, exitCode: number | null): string {
   return exitCode === null || exitCode === 0 ? output : `${output}\n[exit code: ${exitCode}]`;
@@ -100,7 +107,7 @@ function mcpOutput({ error, result }: z.infer<typeof mcpToolCall>): string {
 }
 
 /** Codex's own words for a call that never got an answer (0.144.4 and 0.171.0). */
-function mcpErrorType(message: string | undefined): string {
+export function mcpErrorType(message: string | undefined): string {
   if (message === undefined) return "tool_error";
   if (/timed out awaiting tools\/call/.test(message)) return "timeout";
   if (CALL_UNAUTHORIZED.test(message)) return "unauthorized";

@@ -38,6 +38,7 @@ export interface CodexProfile {
   readonly unreachableModel: RegExp;
   /** Why a required server kept Codex from starting. */
   readonly serverReasons: readonly ServerReason[];
+  readonly transcript: TranscriptHabits;
 }
 
 /** Fits when the one pattern it has does: on Codex's text, or on a part of the error body that Codex passes on in its place. */
@@ -61,6 +62,16 @@ export interface ServerReason {
   readonly begins: string;
   /** What the text after them means, the first that fits; none: unknown. */
   readonly then: readonly (readonly [RegExp, CauseCode])[];
+}
+
+/** How a version tells of a thread in its transcript. */
+export interface TranscriptHabits {
+  /** Where the tokens of a model call stand: in a record of its own, with its response id, or only as growth of the thread's totals. */
+  readonly modelCalls: "records" | "totals";
+  /** It passes on how much input a model server wrote to its cache. */
+  readonly cacheWrites: boolean;
+  /** A command that a script of code mode ran has a record of its own. */
+  readonly nestedCommands: boolean;
 }
 
 /** The newest first. */

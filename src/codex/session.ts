@@ -3,7 +3,7 @@ import type { ToolCallRecord } from "../contract/observation.ts";
 import type { ResponseItem, Usage } from "../contract/response.ts";
 import { advisoryOf, type Advisory } from "./advisories.ts";
 import { errorText, type CodexEvent, type CodexItem } from "./events.ts";
-import { responseItems, toolUseOf } from "./items.ts";
+import { responseItems, spawnedBy, toolUseOf } from "./items.ts";
 import { RECONNECTING } from "./profiles/texts.ts";
 import type { StdoutRecord } from "./stdout.ts";
 import { toolCallRecord } from "./tool-calls.ts";
@@ -40,6 +40,8 @@ export interface SessionFacts {
   cutLines: number;
   /** Item events not kept because the conversation was too large. */
   eventsDropped: number;
+  /** Threads that the events say were spawned: only those of agents of the first kind. */
+  spawnedThreads: string[];
 }
 
 interface OpenItem {
@@ -91,6 +93,7 @@ export class Session {
       unparsedLines: 0,
       cutLines: 0,
       eventsDropped: 0,
+      spawnedThreads: [],
     };
   }
 
@@ -193,6 +196,7 @@ export class Session {
     }
     const opened = item.id === undefined ? undefined : this.#open.get(item.id);
     if (item.id !== undefined) this.#open.delete(item.id);
+    this.#addSpawned(spawnedBy(item));
     const use = toolUseOf(item);
     if (use !== null && !use.failed) this.#countCall(use.toolName);
     if (!this.#fits(bytes)) return;
@@ -206,6 +210,11 @@ export class Session {
   #toolCall(item: CodexItem, id: string, startedAt: number | null, completedAt: number | null): ToolCallRecord[] {
     const use = toolUseOf(item);
     return use === null ? [] : [toolCallRecord(use, { invocationId: this.#invocationId, id, startedAt, completedAt })];
+  }
+
+  #addSpawned(threads: readonly string[]): void {
+    const { spawnedThreads } = this.#facts;
+    spawnedThreads.push(...threads.slice(0, MAX_LISTED - spawnedThreads.length));
   }
 
   #error(text: string): void {

@@ -2,6 +2,7 @@
 import type { ToolCallRecord } from "../contract/observation.ts";
 import { readCommandOutput } from "./command-output.ts";
 import { commandOutput } from "./items.ts";
+import type { TranscriptHabits } from "./profile.ts";
 import type { SessionFacts } from "./session.ts";
 import { toolOf } from "./transcript-match.ts";
 import type { TranscriptCall, TranscriptFacts } from "./transcript.ts";
@@ -12,28 +13,30 @@ export type Disagreement =
   | { what: "tool_calls"; tool: string; events: number; transcript: number }
   | {
       what: "usage";
-      counter: "input_tokens" | "output_tokens" | "cached_input_tokens" | "reasoning_output_tokens";
+      counter: (typeof COUNTERS)[number];
       events: number;
       transcript: number;
     }
   | { what: "output" | "status"; tool_call_id: string };
 
+const COUNTERS = ["input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens", "reasoning_output_tokens"] as const;
 const MAX_DISAGREEMENTS = 20;
 
 /**
- * In what the two differ, at most 20 things. Only of a turn that both saw complete: when Codex is killed, either may be behind the
+ * In what the events and the root's transcript differ, at most 20 things. Only of a turn that both saw complete: when Codex is killed, either may be behind the
  * other. Pure.
  */
 export function compareWithTranscript(
   events: SessionFacts,
   transcript: TranscriptFacts,
   matched: ReadonlyMap<string, TranscriptCall>,
+  habits: Pick<TranscriptHabits, "nestedCommands">,
 ): Disagreement[] {
   if (!events.turnCompleted || !transcript.taskComplete || events.eventsDropped > 0 || events.cutLines > 0 || transcript.dropped > 0)
     return [];
   return [
     ...usageDifferences(events, transcript),
-    ...callDifferences(events, transcript, matched),
+    ...callDifferences(events, transcript, matched, habits),
     ...endDifferences(events, matched),
   ].slice(0, MAX_DISAGREEMENTS);
 }
@@ -41,14 +44,23 @@ export function compareWithTranscript(
 function usageDifferences({ usage }: SessionFacts, transcript: TranscriptFacts): Disagreement[] {
   if (usage === null || transcript.usage === null) return [];
   const total = transcript.usage;
-  return (["input_tokens", "output_tokens", "cached_input_tokens", "reasoning_output_tokens"] as const).flatMap((counter) => {
-    const told = usage[counter];
-    return told === null || told === total[counter] ? [] : [{ what: "usage" as const, counter, events: told, transcript: total[counter] }];
+  return COUNTERS.flatMap((counter): Disagreement[] => {
+    const [told, counted] = [usage[counter], total[counter]];
+    return told === null || counted === null || told === counted ? [] : [{ what: "usage", counter, events: told, transcript: counted }];
   });
 }
 
-/** Calls that Codex refused to run have no event; one plan is one item, however often it is updated. */
-function callDifferences(events: SessionFacts, { calls }: TranscriptFacts, matched: ReadonlyMap<string, TranscriptCall>): Disagreement[] {
+/**
+ * Calls that Codex refused to run have no event; one plan is one item, however often it is updated; and where a version does not
+ * record a script's commands, those of the events are not missed.
+ */
+function callDifferences(
+  events: SessionFacts,
+  { calls }: TranscriptFacts,
+  matched: ReadonlyMap<string, TranscriptCall>,
+  { nestedCommands }: Pick<TranscriptHabits, "nestedCommands">,
+): Disagreement[] {
+  const mayBeUnrecorded = !nestedCommands && calls.some(({ name, nested }) => name === "exec" && !nested);
   const joined = new Set([...matched.values()].map(({ call_id }) => call_id));
   const missing = new Map<string, { events: number; transcript: number }>();
   const count = (tool: string, side: "events" | "transcript"): void => {
@@ -61,7 +73,8 @@ function callDifferences(events: SessionFacts, { calls }: TranscriptFacts, match
   }
   for (const { tool_call_id, tool_name, status } of events.toolCalls) {
     const isShown = tool_name === "todo_list" || tool_name === "web_search" || status === "incomplete";
-    if (!isShown && !matched.has(tool_call_id)) count(tool_name, "events");
+    const isOfScript = mayBeUnrecorded && tool_name === "exec_command";
+    if (!isShown && !isOfScript && !matched.has(tool_call_id)) count(tool_name, "events");
   }
   return [...missing].map(([tool, counts]) => ({ what: "tool_calls", tool, ...counts }));
 }

@@ -1,47 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ToolCallRecord } from "../contract/observation.ts";
 import type { ResponseItem } from "../contract/response.ts";
-import { readCommandOutput } from "./command-output.ts";
+import { failedScripts } from "./failed-scripts.ts";
 import { commandOutput } from "./items.ts";
+import { joinedThreads, type JoinedThread } from "./joined-threads.ts";
+import { knownCommands, type KnownCommand } from "./known-commands.ts";
+import type { TranscriptHabits } from "./profile.ts";
 import type { SessionFacts } from "./session.ts";
-import { compareWithTranscript, type Disagreement } from "./transcript-compare.ts";
 import { toolCallRecord } from "./tool-calls.ts";
+import { compareWithTranscript, type Disagreement } from "./transcript-compare.ts";
 import { matchCalls, toolOf } from "./transcript-match.ts";
+import type { SessionTranscripts } from "./transcript-threads.ts";
 import type { TranscriptCall, TranscriptFacts } from "./transcript.ts";
-import { usageOfTotals } from "./usage.ts";
+import { sessionUsage } from "./usage.ts";
 
-/** The events of a session with what its transcript adds. */
+/** The events of a session with what its transcripts add. */
 export interface JoinedSession {
+  /** Tool calls of all threads, the root's first; items are the root's. */
   facts: SessionFacts;
-  /** From a transcript with response ids; else []. */
-  modelCalls: { response_id: string }[];
-  /** Every model call of the session has its response id in `modelCalls`. */
+  /** The root first; [] = there is no transcript. */
+  threads: JoinedThread[];
+  /** Every model call of the session has its response id in `threads`. */
   joinKeysKnown: boolean;
-  /** When the context was compacted, in Unix seconds; null = the transcript does not tell. */
-  compactions: (number | null)[] | null;
+  /** When a thread's context was compacted is in `threads`; false = the transcripts do not tell. */
+  compactionsKnown: boolean;
   /** The commands that ran, as far as anybody saw, when the session ended; "" for one whose text is not known. */
   runningCommands: string[];
-  /** Ids of calls of which neither side tells the end. */
+  /** Ids of the root's calls of which neither side tells the end. */
   outcomesUnknown: string[];
   disagreements: Disagreement[];
   unparseableRecords: number;
-}
-
-/** What the end of a command is known to be from the transcript. */
-interface KnownCommand {
-  output: string;
-  exitCode: number | null;
-  truncated: boolean;
-  at: number | null;
+  /** Of what not everything was read: threads, and records of theirs that did not fit into memory. */
+  leftOut: { thread_id: string; why: string }[];
 }
 
 /**
- * Joins the events with the transcript; null = there is none. Pure. The transcript gives call ids, the ends of commands that the
- * events lost, the output that 0.144.4's events lost at a command's beginning, the command that ended Codex before its events told of it, and the tokens
- * of a turn that did not end. It never decides: the model can write to that file, so the verdict, MCP calls' ends and what was handed in are those of the events.
+ * Joins the events with the transcripts; null = there is none. Pure. The root's transcript gives call ids, the ends of commands that
+ * the events lost, the output that 0.144.4's events lost at a command's beginning, the command that ended Codex before its events told of it, and the tokens
+ * of a turn that did not end. It never decides: the model can write to that file, so the verdict, the root's MCP calls' ends and what it handed in are those of
+ * the events. Of subagents, and of scripts that failed, no event tells: what they did is taken from the transcripts.
  */
-export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts | null, invocationId: string): JoinedSession {
-  if (transcript === null) return withoutTranscript(events);
+export function joinTranscripts(
+  events: SessionFacts,
+  transcripts: SessionTranscripts | null,
+  invocationId: string,
+  habits: TranscriptHabits,
+): JoinedSession {
+  if (transcripts === null) return withoutTranscript(events);
+  const { root: transcript, subagents } = transcripts;
   const matched = matchCalls(events, transcript.calls);
   const commands = knownCommands(transcript.calls);
   const idOf = (id: string): string => matched.get(id)?.call_id ?? id;
@@ -54,45 +60,69 @@ export function joinTranscript(events: SessionFacts, transcript: TranscriptFacts
     return { ...completed, tool_call_id: idOf(record.tool_call_id) };
   });
   const items = events.items.map((item) => joinedItem(item, idOf, commandOf, ended));
-  const wellEnded = [...ended.values()].filter(({ status }) => status === "completed").length;
-  const toolsCalled =
-    wellEnded === 0 ? events.toolsCalled : { ...events.toolsCalled, exec_command: (events.toolsCalled["exec_command"] ?? 0) + wellEnded };
+  const threads = joinedThreads(transcripts, invocationId, habits);
+  const ofSubagents = threads.flatMap((thread) => thread.toolCalls);
   const untold = untoldCommands(events, transcript, matched);
   const facts: SessionFacts = {
     ...events,
     items: [...items, ...untold.flatMap(untoldItems)],
-    toolCalls: [...toolCalls, ...untold.map((call) => untoldRecord(call, invocationId))],
-    toolsCalled,
+    toolCalls: [
+      ...toolCalls,
+      ...untold.map((call) => untoldRecord(call, invocationId)),
+      ...failedScripts(transcript.calls, invocationId),
+      ...ofSubagents,
+    ],
+    toolsCalled: withCalls(events.toolsCalled, [...ended.values(), ...ofSubagents]),
     toolStartsMissing: [...events.toolStartsMissing.map(idOf), ...untold.map(({ call_id }) => call_id)],
     modelAnswered: events.modelAnswered ?? transcript.modelAnswered,
-    // Events tell usage only at the end of a turn, which a session that is stopped does not reach.
-    usage: events.usage ?? (transcript.usage === null ? null : usageOfTotals(transcript.usage)),
+    usage: sessionUsage(events.usage, threads),
   };
-  const isWhole = transcript.unparseableRecords === 0 && transcript.dropped === 0;
-  const named = transcript.modelCalls.flatMap(({ response_id }) => (response_id === null ? [] : [{ response_id }]));
+  const all = [transcript, ...subagents.map((thread) => thread.transcript)];
+  const isWhole = transcripts.leftOut.length === 0 && all.every((one) => one.unparseableRecords === 0 && one.dropped === 0);
   return {
     facts,
-    modelCalls: named,
-    joinKeysKnown: named.length > 0 && isWhole && transcript.taskComplete && events.streamErrors === 0,
-    compactions: isWhole || transcript.compactions.length > 0 ? transcript.compactions : null,
-    runningCommands: runningCommands(facts, transcript.calls),
-    outcomesUnknown: facts.toolCalls.filter((record) => isUnknown(record, transcript)).map(({ tool_call_id }) => tool_call_id),
-    disagreements: compareWithTranscript(events, transcript, matched),
-    unparseableRecords: transcript.unparseableRecords,
+    threads,
+    joinKeysKnown: isWhole && transcript.taskComplete && events.streamErrors === 0 && threads.every(isNamed),
+    compactionsKnown: isWhole || transcript.compactions.length > 0,
+    runningCommands: runningCommands(facts, transcript.calls, threads),
+    outcomesUnknown: facts.toolCalls
+      .filter((record) => record.invocation_id === invocationId && isUnknown(record, transcript))
+      .map(({ tool_call_id }) => tool_call_id),
+    disagreements: compareWithTranscript(events, transcript, matched, habits),
+    unparseableRecords: all.reduce((sum, one) => sum + one.unparseableRecords, 0),
+    leftOut: [...transcripts.leftOut, ...threads.flatMap(droppedRecords)],
   };
 }
 
 function withoutTranscript(facts: SessionFacts): JoinedSession {
   return {
     facts,
-    modelCalls: [],
+    threads: [],
     joinKeysKnown: false,
-    compactions: null,
-    runningCommands: runningCommands(facts, []),
+    compactionsKnown: false,
+    runningCommands: runningCommands(facts, [], []),
     outcomesUnknown: facts.toolCalls.filter(({ status }) => status === "incomplete").map(({ tool_call_id }) => tool_call_id),
     disagreements: [],
     unparseableRecords: 0,
+    leftOut: [],
   };
+}
+
+function isNamed({ modelCalls, answeredCalls, openCalls }: JoinedThread): boolean {
+  return openCalls === 0 && modelCalls.length === answeredCalls && modelCalls.every(({ response_id }) => response_id !== null);
+}
+
+function droppedRecords({ thread_id, dropped }: JoinedThread): JoinedSession["leftOut"] {
+  return dropped === 0 ? [] : [{ thread_id, why: `${dropped} records more than are kept in memory` }];
+}
+
+/** Successful calls by tool name, with those of which no event told. */
+function withCalls(told: SessionFacts["toolsCalled"], more: readonly ToolCallRecord[]): SessionFacts["toolsCalled"] {
+  const called = new Map(Object.entries(told));
+  for (const { tool_name, status } of more) {
+    if (status === "completed") called.set(tool_name, (called.get(tool_name) ?? 0) + 1);
+  }
+  return Object.fromEntries(called);
 }
 
 /** At most; one reply rarely has more. */
@@ -130,15 +160,16 @@ function isRunningCommand({ tool_name, server_name, status }: ToolCallRecord): b
   return tool_name === "exec_command" && server_name === undefined && status === "incomplete";
 }
 
-/** Of the events, and those of which only the transcript tells. */
-function runningCommands(facts: SessionFacts, calls: readonly TranscriptCall[]): string[] {
+/** Of the events, and those of which only the transcripts tell. */
+function runningCommands(facts: SessionFacts, calls: readonly TranscriptCall[], threads: readonly JoinedThread[]): string[] {
   const running = new Map<string, string>();
-  const texts = new Map(facts.items.flatMap((item) => (item.type === "function_call" ? [[item.call_id, item.arguments]] : [])));
+  const items = [...facts.items, ...threads.flatMap((thread) => thread.conversation)];
+  const texts = new Map(items.flatMap((item) => (item.type === "function_call" ? [[item.call_id, item.arguments]] : [])));
   for (const call of facts.toolCalls) {
     if (isRunningCommand(call)) running.set(call.tool_call_id, commandText(texts.get(call.tool_call_id) ?? ""));
   }
-  for (const { call_id, name, output, arguments: text } of calls) {
-    if (name === "exec_command" && output === null) running.set(call_id, running.get(call_id) || commandText(text));
+  for (const { call_id, name, output, nested, arguments: text } of calls) {
+    if (name === "exec_command" && output === null && !nested) running.set(call_id, running.get(call_id) || commandText(text));
   }
   return [...running.values()];
 }
@@ -156,39 +187,6 @@ function commandText(argumentsJson: string): string {
 function isUnknown({ tool_call_id, status, tool_name }: ToolCallRecord, { calls }: TranscriptFacts): boolean {
   if (status !== "incomplete") return false;
   return tool_name !== "todo_list" || calls.every(({ call_id, output }) => call_id !== tool_call_id || output === null);
-}
-
-/** What each command wrote and how it ended, by its call_id; write_stdin goes on with the command it names. */
-function knownCommands(calls: readonly TranscriptCall[]): Map<string, KnownCommand> {
-  const known = new Map<string, KnownCommand>();
-  const running = new Map<number, KnownCommand>();
-  for (const call of calls) {
-    const told = call.output === null ? null : readCommandOutput(call.output);
-    if (call.name === "exec_command" && !call.patched) {
-      const { command } = call;
-      if (told === null && command === null) continue;
-      const entry: KnownCommand = {
-        output: told?.output ?? command?.output ?? "",
-        exitCode: told?.exitCode ?? command?.exit_code ?? null,
-        truncated: told?.truncated ?? false,
-        at: command?.at ?? call.output_at,
-      };
-      known.set(call.call_id, entry);
-      if (told !== null && told.sessionId !== null) running.set(told.sessionId, entry);
-    } else if (call.name === "write_stdin" && told !== null) {
-      const entry = running.get(sessionOf(call.arguments));
-      if (entry === undefined) continue;
-      entry.output += told.output;
-      entry.truncated ||= told.truncated;
-      entry.exitCode ??= told.exitCode;
-      entry.at = call.output_at;
-    }
-  }
-  return known;
-}
-
-function sessionOf(argumentsJson: string): number {
-  return Number(/"session_id"\s*:\s*(\d+)/.exec(argumentsJson)?.[1] ?? Number.NaN);
 }
 
 /** A command whose end the events lost (0.144.4, when the turn ends soon after it). */

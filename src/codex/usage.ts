@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import type { Usage } from "../contract/response.ts";
-import type { TokenCounts } from "./transcript-records.ts";
+import type { Tokens } from "../contract/result.ts";
+import { addTokens, NO_TOKENS } from "./tokens.ts";
 
 const count = z.int().min(0);
 const turnUsage = z.looseObject({ input_tokens: count, output_tokens: count });
@@ -18,7 +19,7 @@ export function addUsage(before: Usage | null | undefined, reported: unknown): U
   const { input_tokens, output_tokens } = parsed.data;
   const input = (before?.input_tokens ?? 0) + input_tokens;
   const output = (before?.output_tokens ?? 0) + output_tokens;
-  const sum = (name: "cached_input_tokens" | "reasoning_output_tokens"): number | null => {
+  const sum = (name: "cached_input_tokens" | "reasoning_output_tokens" | "cache_write_input_tokens"): number | null => {
     const now = reliable.safeParse(parsed.data[name]);
     const earlier = before === undefined ? 0 : before[name];
     return now.success && earlier !== null ? earlier + now.data : null;
@@ -29,18 +30,51 @@ export function addUsage(before: Usage | null | undefined, reported: unknown): U
     total_tokens: input + output,
     cached_input_tokens: sum("cached_input_tokens"),
     reasoning_output_tokens: sum("reasoning_output_tokens"),
-    cache_write_input_tokens: null,
+    cache_write_input_tokens: sum("cache_write_input_tokens"),
   };
 }
 
-/** The same from a transcript's totals. */
-export function usageOfTotals({ input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens }: TokenCounts): Usage {
+/** The same from what transcripts counted. */
+export function usageOfTokens(tokens: Tokens): Usage {
+  const { input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens, cache_write_input_tokens } = tokens;
   return {
     input_tokens,
     output_tokens,
     total_tokens: input_tokens + output_tokens,
     cached_input_tokens: reliable.safeParse(cached_input_tokens).data ?? null,
     reasoning_output_tokens: reliable.safeParse(reasoning_output_tokens).data ?? null,
-    cache_write_input_tokens: null,
+    cache_write_input_tokens: reliable.safeParse(cache_write_input_tokens).data ?? null,
+  };
+}
+
+/**
+ * What a session took: the root's usage and that of every subagent. The root's is that of the events, which tell of nobody else, and
+ * only at the end of a turn; before that it is what its transcript counted. null = nothing was told of any thread. Pure.
+ */
+export function sessionUsage(
+  ofRoot: Usage | null,
+  [root, ...subagents]: readonly { answeredCalls: number; tokens: Tokens }[],
+): Usage | null {
+  const counted = subagents.filter(({ answeredCalls }) => answeredCalls > 0).map(({ tokens }) => tokens);
+  if (ofRoot !== null && counted.length === 0) return ofRoot;
+  if (ofRoot !== null) counted.push(tokensOf(ofRoot));
+  else if (root !== undefined && root.answeredCalls > 0) counted.push(root.tokens);
+  return counted.length === 0 ? null : usageOfTokens(counted.reduce(addTokens, NO_TOKENS));
+}
+
+/** Of several sessions together; those of which nothing is known, and records of earlier versions that do not say it, are left out. null = nothing is known of any. Pure. */
+export function usageOfAll(usages: readonly (Usage | null | undefined)[]): Usage | null {
+  const known = usages.filter((usage) => usage != null);
+  return known.length === 0 ? null : usageOfTokens(known.map(tokensOf).reduce(addTokens));
+}
+
+/** A counter that is null was zero, or was not told. */
+function tokensOf({ input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens, cache_write_input_tokens }: Usage): Tokens {
+  return {
+    input_tokens,
+    cached_input_tokens: cached_input_tokens ?? 0,
+    cache_write_input_tokens: cache_write_input_tokens ?? 0,
+    output_tokens,
+    reasoning_output_tokens: reasoning_output_tokens ?? 0,
   };
 }

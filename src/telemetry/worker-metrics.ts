@@ -59,7 +59,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   const stages = histogram("rollcall_stage_duration_seconds", "Each stage of an attempt; what failed too.", ["stage"]);
   const tokens = counter(
     "rollcall_tokens_total",
-    "Tokens of sessions that gave a response. cached_input is part of input, reasoning_output of output.",
+    "Tokens of sessions, their subagents' too, however they ended. cached_input and cache_write_input are parts of input, reasoning_output of output.",
     ["kind"],
   );
   const modelCalls = counter(
@@ -110,13 +110,13 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   // So that a rate is there from the first event on, and an alert has something to look at.
   for (const how of ["renewal_failed", "cut_off"] as const satisfies readonly LockLoss[]) locks.inc({ how }, 0);
   for (const kind of [...LEFTOVER_KINDS, "abandoned"]) for (const outcome of ["removed", "failed"]) reaped.inc({ kind, outcome }, 0);
-  for (const kind of ["input", "cached_input", "output", "reasoning_output"]) tokens.inc({ kind }, 0);
+  for (const kind of ["input", "cached_input", "cache_write_input", "output", "reasoning_output"]) tokens.inc({ kind }, 0);
   for (const outcome of ["answered", "reconnected"]) modelCalls.inc({ outcome }, 0);
 
   function observations({ observations: { records }, evidence }: AttemptReport): void {
     modelCalls.inc({ outcome: "reconnected" }, evidence?.reconnects ?? 0);
+    for (const thread of evidence?.threads ?? []) modelCalls.inc({ outcome: "answered" }, thread.model_calls);
     for (const record of records) {
-      if (record.kind === "agent_invocation") modelCalls.inc({ outcome: "answered" }, record.model_calls.length);
       if (record.kind !== "tool_call") continue;
       const kind = record.server_name === undefined ? "codex" : "mcp";
       toolCalls.inc({ kind, status: closed(TOOL_STATUSES, record.status) });
@@ -135,11 +135,12 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
         const ms = report.timing[`${phase}_ms`];
         if (ms !== null) phases.observe({ phase }, ms / 1_000);
       }
-      const usage = report.response?.usage;
-      if (usage != null) {
+      const { usage } = report;
+      if (usage !== null) {
         tokens.inc({ kind: "input" }, usage.input_tokens);
         tokens.inc({ kind: "output" }, usage.output_tokens);
         tokens.inc({ kind: "cached_input" }, usage.cached_input_tokens ?? 0);
+        tokens.inc({ kind: "cache_write_input" }, usage.cache_write_input_tokens ?? 0);
         tokens.inc({ kind: "reasoning_output" }, usage.reasoning_output_tokens ?? 0);
       }
       observations(report);

@@ -12,7 +12,7 @@ const AUTH_FAILED =
 function conclude(values: string[], session = new Session("k"), stderr = "") {
   return concludeSession(buildSecretSet(values.map((value) => ({ value }))), {
     invocation_id: "k",
-    transcript: null,
+    transcripts: null,
     memory: { oom_killed: null, memory_limit_reached: null },
     stopped: null,
     requiredTools: [],

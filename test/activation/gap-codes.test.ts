@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { modelCallGaps } from "../../src/activation/model-calls.ts";
 import { transcriptGaps } from "../../src/activation/own-transcript.ts";
 import { planServers } from "../../src/activation/plan.ts";
 import type { CodexBinary } from "../../src/codex/binary.ts";
 import { sessionGaps } from "../../src/codex/gaps.ts";
-import { joinTranscript } from "../../src/codex/transcript-join.ts";
-import { readTranscript } from "../../src/codex/transcript.ts";
 import { verdictOf } from "../../src/codex/verdict.ts";
 import type { ToolGrant } from "../../src/contract/grant.ts";
 import { gapCodeSchema, type GapCode } from "../../src/contract/observation.ts";
-import { factsOf, once, transcripts, type Version } from "../codex/recordings.ts";
+import { factsOf, joinedWith, transcripts, type Version } from "../codex/recordings.ts";
 import { abortWith, attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 import { profileFor } from "../../src/codex/profile.ts";
@@ -37,11 +36,12 @@ async function session(
   const recording = transcripts(version)[name]!;
   const events = await factsOf(stdout(recording.stdout));
   const end = { code, signal: null, timedOut: false };
-  const joined = joinTranscript(events, transcript === null ? null : await readTranscript(once(transcript(recording.transcript))), "key");
-  const supplied = { joinKeys: joined.joinKeysKnown, compactions: joined.compactions !== null };
+  const joined = await joinedWith(version, events, transcript === null ? null : transcript(recording.transcript));
+  const supplied = { joinKeys: joined.joinKeysKnown, compactions: joined.compactionsKnown, threads: joined.threads.length > 0 };
   const gaps = [
     ...sessionGaps(joined.facts, verdictOf(events, end, profileFor("0.144.4")), end, "key", supplied),
     ...transcriptGaps(joined, "key", (text) => text),
+    ...modelCallGaps(joined.threads, "key"),
   ];
   return gaps.map((gap) => gap.code);
 }
@@ -52,6 +52,11 @@ const without = (part: string) => (text: string) =>
     .split("\n")
     .filter((line) => !line.includes(part))
     .join("\n");
+/** As many more as the recording's 5. */
+const withModelCalls = (more: number) => (text: string) => {
+  const [record] = text.split("\n").filter((line) => line.includes('"token_usage_record"'));
+  return text + `${record}\n`.repeat(more);
+};
 const withUsage = (counters: object) => (stdout: string) =>
   stdout.replace(/"usage":\{[^}]*\}/, `"usage":${JSON.stringify({ input_tokens: 2400, output_tokens: 170, ...counters })}`);
 
@@ -111,7 +116,11 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
     holds: () => session("0.144.4", "every-kind"),
     else: whole,
   },
-  subagent_hierarchy_unavailable: { when: "always: sub-agents are off and Codex does not tell", holds: whole, else: "always" },
+  subagent_hierarchy_unavailable: {
+    when: "there is no transcript to tell of subagents",
+    holds: () => whole({ transcript: null }),
+    else: whole,
+  },
   compaction_observations_unavailable: { when: "there is no transcript to tell", holds: () => whole({ transcript: null }), else: whole },
   cached_token_usage_unavailable: {
     when: "the counter is zero in a turn",
@@ -181,8 +190,18 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
   },
   transcript_disagrees: {
     when: "the two tell different things",
-    holds: () => whole({ transcript: (text) => text.replaceAll('"output_tokens":170', '"output_tokens":171') }),
+    holds: () => whole({ transcript: (text) => text.replaceAll('"usage":{"input_tokens":1000', '"usage":{"input_tokens":1001') }),
     else: whole,
+  },
+  model_call_outcome_unknown: {
+    when: "the session ended before a model call's tokens were told",
+    holds: () => session("0.144.4", "hang"),
+    else: () => session("0.171.0", "hang"),
+  },
+  model_calls_unlisted: {
+    when: "there were more than 500 model calls",
+    holds: () => whole({ transcript: withModelCalls(496) }),
+    else: () => whole({ transcript: withModelCalls(495) }),
   },
   stdout_lines_unparsed: {
     when: "a line of stdout is no JSON object",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { handedInPaths } from "../../src/artifacts/submission.ts";
+import { handedInPaths, type AgentCalls } from "../../src/artifacts/submission.ts";
+import { toolCallRecord } from "../../src/codex/tool-calls.ts";
 import type { ResponseItem } from "../../src/contract/response.ts";
 
 function call(name: string, args: unknown, status: "completed" | "incomplete" = "completed"): ResponseItem {
@@ -23,5 +24,17 @@ test.each<[why: string, items: ResponseItem[], paths: string[]]>([
   ["arguments that are no JSON hand in nothing", [call("finish", "{half")], []],
   ["arguments that are no object hand in nothing", [call("finish", null), call("finish", [1])], []],
 ])("handed-in paths: %s", (_why, items, paths) => {
-  expect(handedInPaths(items, ["finish", "submit"])).toEqual(paths);
+  expect(handedInPaths([{ items, toolCalls: [] }], ["finish", "submit"])).toEqual(paths);
+});
+
+test("handed-in paths: of several agents the one counts that called last, whichever it is", () => {
+  const agent = (path: string, second: number): AgentCalls => {
+    const record = toolCallRecord(
+      { toolName: "finish", serverName: "office", failed: false, errorType: null },
+      { invocationId: path, id: "c", startedAt: second, completedAt: second },
+    );
+    return { items: [call("finish", { paths: [path] })], toolCalls: [record] };
+  };
+  expect(handedInPaths([agent("root", 1), agent("sub", 2)], ["finish"])).toEqual(["sub"]);
+  expect(handedInPaths([agent("root", 3), agent("sub", 2), agent("other", 1)], ["finish"])).toEqual(["root"]);
 });

@@ -255,7 +255,7 @@ export async function outcomeOf({ seen }: Fault, version: Version): Promise<stri
   const { outcome, gaps } = concludeSession(emptySecretSet, {
     invocation_id: "key",
     facts,
-    transcript: null,
+    transcripts: null,
     stderr: { text: stderr, startsMidStream: false },
     exit: given ?? { started: true, code, signal: signal as NodeJS.Signals | null },
     memory: { oom_killed: false, memory_limit_reached: false },

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { sessionGaps } from "../../src/codex/gaps.ts";
 import { Session, type SessionFacts } from "../../src/codex/session.ts";
 import { readStdout } from "../../src/codex/stdout.ts";
+import { joinTranscripts, type JoinedSession } from "../../src/codex/transcript-join.ts";
+import { readThreads, type SessionTranscripts, type ThreadsOptions } from "../../src/codex/transcript-threads.ts";
 import { verdictOf, type Verdict } from "../../src/codex/verdict.ts";
 import type { ObservationGap } from "../../src/contract/observation.ts";
 import { profileFor } from "../../src/codex/profile.ts";
@@ -80,4 +82,41 @@ export function transcripts(version: Version): Record<string, TranscriptRecordin
       { ...one, transcript: (one.transcript as string[]).map((line) => `${line}\n`).join("") },
     ]),
   );
+}
+
+/** The events joined with one transcript, which is the root's; null = there is none. */
+export async function joinedWith(version: Version, events: SessionFacts, transcript: string | null): Promise<JoinedSession> {
+  const habits = profileFor(version).transcript;
+  const open = async (): Promise<null> => null;
+  const read = transcript === null ? null : await readThreads({ root: once(transcript), rootId: events.threadId, habits, open });
+  return joinTranscripts(events, read, "key", habits);
+}
+
+/** A recorded session with the transcripts of all its threads, and how many requests its model server got. */
+export interface ThreadsRecording extends Recording {
+  model_posts: number;
+  transcripts: Record<string, string>;
+}
+
+export function threadsRecordings(version: Version): Record<string, ThreadsRecording> {
+  const all = recordings(version, "threads") as Record<string, Recording & { model_posts: number; transcripts: Record<string, string[]> }>;
+  const whole = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
+  return Object.fromEntries(
+    Object.entries(all).map(([name, one]) => [
+      name,
+      { ...one, transcripts: Object.fromEntries(Object.entries(one.transcripts).map(([id, lines]) => [id, whole(lines)])) },
+    ]),
+  );
+}
+
+/** All transcripts of a session as they are read from a directory that holds them. */
+export async function transcriptsOf(
+  version: Version,
+  { stdout, transcripts: files }: Pick<ThreadsRecording, "stdout" | "transcripts">,
+  more: Partial<ThreadsOptions> = {},
+): Promise<SessionTranscripts> {
+  const { threadId, spawnedThreads: told } = await factsOf(stdout);
+  const open = async (id: string): Promise<AsyncIterable<Uint8Array> | null> => (files[id] === undefined ? null : once(files[id]));
+  const habits = profileFor(version).transcript;
+  return readThreads({ root: once(files[threadId ?? ""] ?? ""), rootId: threadId, told, habits, open, ...more });
 }

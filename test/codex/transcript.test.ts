@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { readCommandOutput } from "../../src/codex/command-output.ts";
-import { readTranscript, type TranscriptFacts } from "../../src/codex/transcript.ts";
+import { readTranscript, TranscriptMemory, type TranscriptFacts } from "../../src/codex/transcript.ts";
 import { once, transcripts, VERSIONS } from "./recordings.ts";
 
 const record = (type: string, payload: object): string => `${JSON.stringify({ timestamp: "2027-01-15T08:00:00.000Z", type, payload })}\n`;
 const call = (call_id: string, fields: object = {}): string =>
   record("response_item", { type: "function_call", call_id, name: "exec_command", arguments: '{"cmd":"ls"}', ...fields });
-const read = (text: string | Uint8Array, maxBytes?: number): Promise<TranscriptFacts> => readTranscript(once(text), maxBytes);
+const read = (text: string | Uint8Array, maxBytes?: number): Promise<TranscriptFacts> =>
+  readTranscript(once(text), { memory: new TranscriptMemory(maxBytes) });
 
 describe.each(VERSIONS)("the transcript of Codex %s", (version) => {
   const recording = transcripts(version)["every-kind"]!;

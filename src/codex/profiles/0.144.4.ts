@@ -33,4 +33,5 @@ export const codex0_144_4: CodexProfile = {
   turnFailures: TURN_FAILURES,
   unreachableModel: UNREACHABLE_MODEL,
   serverReasons: SERVER_REASONS,
+  transcript: { modelCalls: "totals", cacheWrites: false, nestedCommands: false },
 };

@@ -30,4 +30,5 @@ export const codex0_171_0: CodexProfile = {
   /** Unless features.unbounded_connection_retries is off, it waits without end. */
   unreachableModel: UNREACHABLE_MODEL,
   serverReasons: SERVER_REASONS,
+  transcript: { modelCalls: "records", cacheWrites: true, nestedCommands: true },
 };
