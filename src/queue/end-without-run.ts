@@ -3,6 +3,7 @@ import type { CancelMark } from "../activation/ports.ts";
 import { captureKey } from "../contract/identity.ts";
 import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract/failure.ts";
 import { RESULT_SCHEMA, type ActivationResult, type Artifact, type Attempt } from "../contract/result.ts";
+import { usageOfAttempts } from "../contract/usage.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 
 /** How the activation's job was left, as its parent sees it. */
@@ -56,7 +57,7 @@ export function resultWithoutRun(
     observations: last?.observations ?? { source: "codex", records: [], gaps: [{ code: "harness_not_run" }] },
     attempts: [...attempts],
     artifacts: [...artifacts],
-    usage: null,
+    usage: usageOfAttempts(attempts),
     timing: null,
     worker: last?.worker ?? null,
     ended_at: now.toISOString(),

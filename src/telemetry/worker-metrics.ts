@@ -4,6 +4,8 @@ import type { RunEnd } from "../activation/ports.ts";
 import type { AttemptReport } from "../activation/settle.ts";
 import { STAGES, type AttemptTelemetry } from "../activation/telemetry.ts";
 import { toolCallRecordSchema } from "../contract/observation.ts";
+import type { Usage } from "../contract/response.ts";
+import { answeredCalls } from "../contract/session-usage.ts";
 import { LEFTOVER_KINDS } from "../host/leftover.ts";
 import type { Floors, Room } from "../host/room.ts";
 import type { LockLoss } from "../queue/activation-worker.ts";
@@ -16,6 +18,7 @@ const SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 60
 const MB = 1024 * 1024;
 const PHASES = ["queued", "setup", "run", "collect"] as const;
 const TOOL_STATUSES = new Set<string>(toolCallRecordSchema.shape.status.options);
+const TOKEN_KINDS = ["input", "cached_input", "cache_write_input", "output", "reasoning_output"] as const;
 const STAGE_NAMES = new Set<string>(STAGES);
 
 /** What one worker process counts. Everything is only told here; nothing asks, and nothing throws. */
@@ -59,7 +62,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   const stages = histogram("rollcall_stage_duration_seconds", "Each stage of an attempt; what failed too.", ["stage"]);
   const tokens = counter(
     "rollcall_tokens_total",
-    "Tokens of sessions that gave a response. cached_input is part of input, reasoning_output of output.",
+    "Tokens of attempts as they end, failed ones too. cached_input and cache_write_input are parts of input, reasoning_output of output.",
     ["kind"],
   );
   const modelCalls = counter(
@@ -110,13 +113,14 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   // So that a rate is there from the first event on, and an alert has something to look at.
   for (const how of ["renewal_failed", "cut_off"] as const satisfies readonly LockLoss[]) locks.inc({ how }, 0);
   for (const kind of [...LEFTOVER_KINDS, "abandoned"]) for (const outcome of ["removed", "failed"]) reaped.inc({ kind, outcome }, 0);
-  for (const kind of ["input", "cached_input", "output", "reasoning_output"]) tokens.inc({ kind }, 0);
+  for (const kind of TOKEN_KINDS) tokens.inc({ kind }, 0);
   for (const outcome of ["answered", "reconnected"]) modelCalls.inc({ outcome }, 0);
 
   function observations({ observations: { records }, evidence }: AttemptReport): void {
     modelCalls.inc({ outcome: "reconnected" }, evidence?.reconnects ?? 0);
     for (const record of records) {
-      if (record.kind === "agent_invocation") modelCalls.inc({ outcome: "answered" }, record.model_calls.length);
+      if (record.kind === "agent_invocation")
+        modelCalls.inc({ outcome: "answered" }, answeredCalls(evidence?.threads) ?? record.model_calls.length);
       if (record.kind !== "tool_call") continue;
       const kind = record.server_name === undefined ? "codex" : "mcp";
       toolCalls.inc({ kind, status: closed(TOOL_STATUSES, record.status) });
@@ -135,13 +139,8 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
         const ms = report.timing[`${phase}_ms`];
         if (ms !== null) phases.observe({ phase }, ms / 1_000);
       }
-      const usage = report.response?.usage;
-      if (usage != null) {
-        tokens.inc({ kind: "input" }, usage.input_tokens);
-        tokens.inc({ kind: "output" }, usage.output_tokens);
-        tokens.inc({ kind: "cached_input" }, usage.cached_input_tokens ?? 0);
-        tokens.inc({ kind: "reasoning_output" }, usage.reasoning_output_tokens ?? 0);
-      }
+      const usage = usageOf(report, end);
+      if (usage !== null) for (const kind of TOKEN_KINDS) tokens.inc({ kind }, usage[`${kind}_tokens`] ?? 0);
       observations(report);
     },
     canaryHits: (count) => canary.inc(count),
@@ -155,6 +154,13 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
       if (pids !== null) freePids.set(pids);
     },
   };
+}
+
+/** What this attempt took, as its record has it; null: not known. One that was handed back or overtaken has none here but its response's. Pure. */
+function usageOf({ response, worker }: AttemptReport, end: RunEnd): Usage | null {
+  if (end.kind === "retry" || end.kind === "back_off") return end.attempt.usage;
+  if (end.kind === "ended" && end.result.worker?.id === worker.id) return end.result.attempts.at(-1)?.usage ?? null;
+  return response?.usage ?? null;
 }
 
 /** What became of the activation by this attempt, and how it ended. Pure. */
