@@ -119,7 +119,7 @@ describe("whatever comes, the number of series stays within bounds, and no word 
   });
 });
 
-it("tokens are counted by kind as attempts end: failed ones, those that are tried again, and the last one alone of a result", async () => {
+it("tokens are counted by kind as attempts end: failed ones, those that are tried again, those that another worker overtook, and the last one alone of a result", async () => {
   const { registry, metrics } = workerRegistry();
   const usage = {
     input_tokens: 500,
@@ -141,7 +141,8 @@ it("tokens are counted by kind as attempts end: failed ones, those that are trie
       observations: { records },
       evidence: { threads },
       timing,
-      response: null,
+      usage,
+      response: { usage },
     }) as unknown as AttemptReport;
   metrics.ended(reportOf(worker.id), { kind: "retry", attempt: made[0]! }, 0);
   metrics.ended(reportOf(worker.id), { kind: "back_off", attempt: made[1]!, wait_ms: null }, 0);
@@ -150,11 +151,11 @@ it("tokens are counted by kind as attempts end: failed ones, those that are trie
   metrics.ended(reportOf("w-overtaken"), { kind: "ended", result }, 0);
   const text = await registry.metrics();
   expect(samplesOf(text, "rollcall_tokens_total")).toEqual({
-    'kind="input"': 1_500,
-    'kind="cached_input"': 150,
-    'kind="cache_write_input"': 21,
-    'kind="output"': 300,
-    'kind="reasoning_output"': 60,
+    'kind="input"': 2_000,
+    'kind="cached_input"': 200,
+    'kind="cache_write_input"': 28,
+    'kind="output"': 400,
+    'kind="reasoning_output"': 80,
   });
   expect(samplesOf(text, "rollcall_model_calls_total")).toMatchObject({ 'outcome="answered"': 12 });
 });
