@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationGap, ToolCallRecord } from "../contract/observation.ts";
+import { isUsageUnknown } from "../contract/session-usage.ts";
 import type { ActivationResult, Artifact, Attempt, Evidence, RolloutFacts } from "../contract/result.ts";
 
 type Ending = Pick<ActivationResult, "status" | "incomplete_cause" | "cause_class" | "failure">;
@@ -17,7 +18,12 @@ export interface Explanation extends Pick<
   artifacts: Artifact[];
 }
 
-export interface ExplainedAttempt extends Pick<Attempt, "attempt" | "capture_key" | "worker" | "started_at" | "ended_at" | "charged"> {
+export interface ExplainedAttempt extends Pick<
+  Attempt,
+  "attempt" | "capture_key" | "worker" | "started_at" | "ended_at" | "charged" | "usage"
+> {
+  /** It may have called the model, and nothing is known of what it took. */
+  usage_unknown: boolean;
   servers: ExplainedServer[];
   tool_calls: Omit<ToolCallRecord, "kind" | "invocation_id" | "sandbox_id" | "timing_source">[];
   ending: Ending;
@@ -68,6 +74,8 @@ export function explain(result: ActivationResult): Explanation {
 /** One attempt of it, as its record tells. Pure. */
 export function explainAttempt(made: Attempt): ExplainedAttempt {
   const { attempt, capture_key, worker, started_at, ended_at, charged, observations } = made;
+  const { evidence = null, usage = null } = made as Partial<Attempt>;
+  const { threads = [], model_calls = [] } = (evidence ?? {}) as Partial<Evidence>;
   const calls = observations.records.filter((record) => record.kind === "tool_call");
   return {
     attempt,
@@ -76,12 +84,14 @@ export function explainAttempt(made: Attempt): ExplainedAttempt {
     started_at,
     ended_at,
     charged,
+    usage,
+    usage_unknown: isUsageUnknown({ ...made, usage, evidence }),
     servers: serversOf(made),
     tool_calls: calls
       .toSorted((a, b) => placeInTime(a) - placeInTime(b))
       .map(({ kind: _kind, invocation_id: _id, sandbox_id: _sandbox, timing_source: _source, ...call }) => call),
     ending: endingOf(made),
-    evidence: (made as Partial<Attempt>).evidence ?? null,
+    evidence: evidence === null ? null : { ...evidence, threads, model_calls },
     gaps: observations.gaps.filter(({ code }) => SERVER_STATES[code] === undefined && !TOLD_BY_ENDING.has(code)),
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationBundle } from "../contract/observation.ts";
-import { usageOfAll } from "../codex/usage.ts";
+import { usageOfAttempts } from "../contract/usage.ts";
 import type { Response, Usage } from "../contract/response.ts";
 import {
   attemptSchema,
@@ -172,7 +172,7 @@ function resultOf(
     observations: report.observations,
     attempts,
     artifacts: report.artifacts,
-    usage: usageOfAll(attempts.map(({ usage }) => usage)),
+    usage: usageOfAttempts(attempts),
     timing: report.timing,
     worker: report.worker,
     ended_at: new Date().toISOString(),

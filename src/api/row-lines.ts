@@ -31,7 +31,10 @@ const endedRow = z.object({
   setup_ms: ms,
   run_ms: ms,
   collect_ms: ms,
+  /** Of all attempts together, in and out. */
   tokens: counts.nullable(),
+  /** The same by kind; null also of what ended before rows told it. */
+  usage: resultSchema.shape.usage,
   tool_calls: counts.nullable(),
   servers: z.object({ granted: counts, skipped: counts, unavailable: counts, unknown: counts }).nullable(),
   /** Only of a rollout with a resources server, as it was scored when it ended; null: it was not. */

@@ -10,6 +10,8 @@ import { stateReply, type StateReply } from "./messages.ts";
 const MOST_ATTEMPTS = 20;
 const MOST_CALLS = 500;
 const MOST_GAPS = 100;
+const MOST_THREADS = 50;
+const MOST_MODEL_CALLS = 200;
 const MOST_ARTIFACTS = 500;
 const MOST_DETAIL = 500;
 const MOST_ANSWER = 4_000;
@@ -20,8 +22,18 @@ const ending = z.object({ status, incomplete_cause, cause_class, failure });
 const leftOut = z.int().min(0);
 
 const storyAttempt = z.object({
-  ...attemptSchema.pick({ attempt: true, capture_key: true, worker: true, started_at: true, ended_at: true, charged: true, evidence: true })
-    .shape,
+  ...attemptSchema.pick({
+    attempt: true,
+    capture_key: true,
+    worker: true,
+    started_at: true,
+    ended_at: true,
+    charged: true,
+    evidence: true,
+    usage: true,
+  }).shape,
+  /** It may have called the model, and nothing is known of what it took. */
+  usage_unknown: z.boolean(),
   servers: z.array(
     z.object({
       name: z.string(),
@@ -37,7 +49,7 @@ const storyAttempt = z.object({
   ending,
   gaps: z.array(z.object(gapSchema.shape)),
   /** What was left out here, and is in the result. */
-  left_out: z.object({ tool_calls: leftOut, gaps: leftOut }),
+  left_out: z.object({ tool_calls: leftOut, gaps: leftOut, threads: leftOut, model_calls: leftOut }),
 });
 
 /** One activation for a person: what is known of it now, in the order in which it happened. */
@@ -52,6 +64,7 @@ export const storySchema = z
     /** Null until it has ended, and when its result is not in the store any more; like all that follows. */
     ending: ending.nullable(),
     ended_at: z.string().nullable(),
+    /** Of all attempts together. */
     usage,
     timing,
     /** The last words of the model, cut. */
@@ -120,15 +133,24 @@ export function openStory(now: StateReply, task_id: TaskId | null, attempts: rea
   };
 }
 
-function bounded({ tool_calls, gaps, servers, ...attempt }: ExplainedAttempt): z.infer<typeof storyAttempt> {
+function bounded({ tool_calls, gaps, servers, evidence, ...attempt }: ExplainedAttempt): z.infer<typeof storyAttempt> {
   return {
     ...attempt,
+    evidence:
+      evidence === null
+        ? null
+        : { ...evidence, threads: evidence.threads.slice(0, MOST_THREADS), model_calls: evidence.model_calls.slice(0, MOST_MODEL_CALLS) },
     servers: servers.map((server) => ({ ...server, detail: server.detail === null ? null : shortened(server.detail, MOST_DETAIL) })),
     tool_calls: tool_calls.slice(0, MOST_CALLS),
     gaps: gaps
       .slice(0, MOST_GAPS)
       .map(({ detail, ...gap }) => (detail === undefined ? gap : { ...gap, detail: shortened(detail, MOST_DETAIL) })),
-    left_out: { tool_calls: over(tool_calls.length, MOST_CALLS), gaps: over(gaps.length, MOST_GAPS) },
+    left_out: {
+      tool_calls: over(tool_calls.length, MOST_CALLS),
+      gaps: over(gaps.length, MOST_GAPS),
+      threads: over(evidence?.threads.length ?? 0, MOST_THREADS),
+      model_calls: over(evidence?.model_calls.length ?? 0, MOST_MODEL_CALLS),
+    },
   };
 }
 

@@ -62,12 +62,6 @@ export function sessionUsage(
   return counted.length === 0 ? null : usageOfTokens(counted.reduce(addTokens, NO_TOKENS));
 }
 
-/** Of several sessions together; those of which nothing is known, and records of earlier versions that do not say it, are left out. null = nothing is known of any. Pure. */
-export function usageOfAll(usages: readonly (Usage | null | undefined)[]): Usage | null {
-  const known = usages.filter((usage) => usage != null);
-  return known.length === 0 ? null : usageOfTokens(known.map(tokensOf).reduce(addTokens));
-}
-
 /** A counter that is null was zero, or was not told. */
 function tokensOf({ input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens, cache_write_input_tokens }: Usage): Tokens {
   return {

@@ -37,7 +37,7 @@ export interface AtifTrajectory {
     total_completion_tokens?: number;
     total_cached_tokens?: number;
     total_steps: number;
-    extra?: { reasoning_output_tokens: number };
+    extra?: { reasoning_output_tokens?: number; cache_write_input_tokens?: number };
   };
   extra: { rollcall: AboutRollout };
 }
@@ -53,6 +53,10 @@ export function atifTrajectory(trajectory: Trajectory): AtifTrajectory {
     prompt === null ? [] : [{ source: "user", message: prompt, ...(started_at === null ? {} : { timestamp: started_at }) }];
   const records = new Map(trajectory.tool_calls.map((record) => [record.tool_call_id, record]));
   const steps = [...asked, ...turnsOf(items).map((turn) => agentStep(turn, records))].map((step, at) => ({ step_id: at + 1, ...step }));
+  const more = {
+    ...(usage?.reasoning_output_tokens == null ? {} : { reasoning_output_tokens: usage.reasoning_output_tokens }),
+    ...(usage?.cache_write_input_tokens == null ? {} : { cache_write_input_tokens: usage.cache_write_input_tokens }),
+  };
   return {
     schema_version: ATIF_VERSION,
     session_id: about.activation_id,
@@ -69,7 +73,7 @@ export function atifTrajectory(trajectory: Trajectory): AtifTrajectory {
       ...(usage === null ? {} : { total_prompt_tokens: usage.input_tokens, total_completion_tokens: usage.output_tokens }),
       ...(usage?.cached_input_tokens == null ? {} : { total_cached_tokens: usage.cached_input_tokens }),
       total_steps: steps.length,
-      ...(usage?.reasoning_output_tokens == null ? {} : { extra: { reasoning_output_tokens: usage.reasoning_output_tokens } }),
+      ...(Object.keys(more).length === 0 ? {} : { extra: more }),
     },
     extra: { rollcall: about },
   };

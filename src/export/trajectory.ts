@@ -23,7 +23,8 @@ const resultSchema = z.object({
   failure: z.object({ failure_kind: z.string(), cause_code: z.string(), failure_reason: z.string() }).nullable(),
   response: z.object({ model: z.string(), output: z.array(responseItemSchema) }).nullable(),
   observations: z.object({ records: z.array(recordSchema), gaps: z.array(gapSchema) }),
-  attempts: z.array(z.object({ attempt: z.int(), started_at: z.string() })),
+  /** Earlier records do not say the usage by attempt; the result's is then that of the last one. */
+  attempts: z.array(z.object({ attempt: z.int(), started_at: z.string(), usage: usageSchema.nullish() })),
   artifacts: z.array(
     z.object({ path: z.string(), kind: z.string(), bytes: z.int(), sha256: z.string(), uri: z.string(), quarantined: z.boolean() }),
   ),
@@ -65,6 +66,7 @@ export interface Trajectory {
   capture_key: string;
   started_at: string | null;
   tool_calls: ToolCallRecord[];
+  /** Of this attempt; what all of them took is in the result. */
   usage: Usage | null;
 }
 
@@ -80,6 +82,7 @@ export function trajectoryOf(value: unknown, prompt: string | null): Trajectory 
   const conversation = records.find((record) => record?.kind === "agent_invocation")?.conversation;
   const items = result.response?.output ?? conversation ?? [];
   if (items.length === 0) return "no_conversation";
+  const made = result.attempts.find(({ attempt }) => attempt === result.episode_id.attempt);
   const { activation_id, run_id, task_id, episode_id, status, incomplete_cause, cause_class, failure, artifacts } = result;
   return {
     about: {
@@ -102,9 +105,9 @@ export function trajectoryOf(value: unknown, prompt: string | null): Trajectory 
     codex_version: result.worker?.codex_version ?? null,
     worker_version: result.worker?.version ?? null,
     capture_key: result.capture_key,
-    started_at: result.attempts.find(({ attempt }) => attempt === episode_id.attempt)?.started_at ?? null,
+    started_at: made?.started_at ?? null,
     tool_calls: records.filter((record) => record?.kind === "tool_call"),
-    usage: result.usage,
+    usage: made?.usage === undefined ? result.usage : made.usage,
   };
 }
 

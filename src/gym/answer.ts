@@ -49,7 +49,7 @@ function outcomeOf({ failure_kind, status_code }: NonNullable<ActivationResult["
 
 /** Made of what was observed: the result of a failed turn holds no response of its own. */
 function failedResponse(
-  { activation_id, observations, worker, usage, ended_at, attempts }: ActivationResult,
+  { activation_id, observations, worker, ended_at, attempts }: ActivationResult,
   { reason, model, metadata }: { reason: string; model: string | null; metadata: Record<string, string> },
 ): ResponseObject {
   const invocation = observations.records.find((record) => record.kind === "agent_invocation");
@@ -62,7 +62,8 @@ function failedResponse(
     error: { code: "server_error", message: reason },
     incomplete_details: null,
     output: invocation?.conversation ?? [],
-    usage,
+    // Of its last session, as in every response; the result has what all attempts took.
+    usage: attempts.at(-1)?.usage ?? null,
     metadata: {
       ...metadata,
       harness_execution: "sandbox",

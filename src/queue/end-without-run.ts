@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CancelMark } from "../activation/ports.ts";
-import { usageOfAll } from "../codex/usage.ts";
 import { captureKey } from "../contract/identity.ts";
 import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract/failure.ts";
 import { RESULT_SCHEMA, type ActivationResult, type Artifact, type Attempt } from "../contract/result.ts";
+import { usageOfAttempts } from "../contract/usage.ts";
 import type { ChildEnd, FinalJobData } from "./jobs.ts";
 
 /** How the activation's job was left, as its parent sees it. */
@@ -57,7 +57,7 @@ export function resultWithoutRun(
     observations: last?.observations ?? { source: "codex", records: [], gaps: [{ code: "harness_not_run" }] },
     attempts: [...attempts],
     artifacts: [...artifacts],
-    usage: usageOfAll(attempts.map(({ usage }) => usage)),
+    usage: usageOfAttempts(attempts),
     timing: null,
     worker: last?.worker ?? null,
     ended_at: now.toISOString(),

@@ -2,13 +2,14 @@
 import { serversOf, type ExplainedServer } from "../activation/explain.ts";
 import { shortened } from "../activation/shortened.ts";
 import type { TaskId } from "../contract/identity.ts";
+import type { Usage } from "../contract/response.ts";
 import type { ActivationResult, CauseClass, Status } from "../contract/result.ts";
 import { keys } from "./names.ts";
 import type { Queues } from "./queues.ts";
 import { runScript, script } from "./script.ts";
 
 /**
- * What is kept of one ended activation for a table of its whole run: about 500 bytes as JSON, so that those of 10,000 are read
+ * What is kept of one ended activation for a table of its whole run: about 550 bytes as it is kept, so that those of 10,000 are read
  * at once. Made of the result, which is redacted. Times are ISO 8601 or ms; null = not known.
  */
 export interface RunRow {
@@ -29,7 +30,10 @@ export interface RunRow {
   setup_ms: number | null;
   run_ms: number | null;
   collect_ms: number | null;
+  /** Of all attempts together, in and out. */
   tokens: number | null;
+  /** The same by kind; null also of what ended before rows told it. */
+  usage: Usage | null;
   tool_calls: number | null;
   /** Of the last attempt, by what became of them. */
   servers: Record<ExplainedServer["state"], number> | null;
@@ -62,11 +66,34 @@ export function rowOf(result: ActivationResult): RunRow {
     run_ms: rounded(timing?.run_ms),
     collect_ms: rounded(timing?.collect_ms),
     tokens: usage?.total_tokens ?? null,
+    usage,
     tool_calls: observations.records.filter(({ kind }) => kind === "tool_call").length,
     servers,
     ...(rollout === undefined ? {} : { reward: reward ?? null }),
   };
 }
+
+/** As it lies in Redis: the counters without their names, for a run may have 10,000 rows. Pure. */
+export function keptRow({ usage, ...row }: RunRow): string {
+  return JSON.stringify({ ...row, ...(usage === null ? {} : { kinds: COUNTERS.map((counter) => usage[counter] ?? null) }) });
+}
+
+/** The inverse of {@link keptRow}. Pure. */
+export function readRow(text: string): RunRow {
+  const { kinds, ...row } = JSON.parse(text) as Omit<RunRow, "usage"> & { kinds?: (number | null)[] };
+  const usage = kinds === undefined ? null : (Object.fromEntries(COUNTERS.map((counter, at) => [counter, kinds[at] ?? null])) as Usage);
+  return { ...row, usage };
+}
+
+/** In this order for as long as rows are kept. */
+const COUNTERS = [
+  "input_tokens",
+  "output_tokens",
+  "total_tokens",
+  "cached_input_tokens",
+  "reasoning_output_tokens",
+  "cache_write_input_tokens",
+] as const satisfies (keyof Usage)[];
 
 /** Of an end that was recorded before rows were kept. Pure. */
 export function bareRow({ generation, status, ended_at }: Pick<RunRow, "generation" | "status" | "ended_at">): RunRow {
@@ -86,6 +113,7 @@ export function bareRow({ generation, status, ended_at }: Pick<RunRow, "generati
     run_ms: null,
     collect_ms: null,
     tokens: null,
+    usage: null,
     tool_calls: null,
     servers: null,
   };
@@ -101,7 +129,7 @@ return redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
 /** Keeps the row of an end; doing it twice keeps it once. It goes with its run's keys. */
 export async function keepRow({ redis }: Queues, result: ActivationResult): Promise<void> {
   const { activation_id, run_id, generation } = result;
-  const row = JSON.stringify(rowOf(result));
+  const row = keptRow(rowOf(result));
   await runScript(redis, KEEP, [keys.ledger(activation_id), keys.rows(run_id)], [activation_id, generation, row]);
 }
 

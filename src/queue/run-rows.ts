@@ -12,7 +12,7 @@ import { parseEntry } from "./progress.ts";
 import type { Queues } from "./queues.ts";
 import { placesIn, type Place } from "./run-places.ts";
 import { inPieces } from "./scan.ts";
-import { bareRow, taskName, type RunRow } from "./run-row.ts";
+import { bareRow, readRow, taskName, type RunRow } from "./run-row.ts";
 
 /** One that has ended, and where to go on after it. */
 export type EndedRow = { state: "ended"; cursor: string; activation_id: string } & RunRow;
@@ -58,7 +58,7 @@ export async function rowsAfter(
     const text = texts[index] ?? null;
     if (text === null && statuses[index] == null) return [];
     const ended_at = new Date(Number(id.split("-")[0])).toISOString();
-    const row = text === null ? bareRow({ generation, status, ended_at }) : (JSON.parse(text) as RunRow);
+    const row = text === null ? bareRow({ generation, status, ended_at }) : readRow(text);
     return [{ state: "ended", cursor: id, activation_id, ...row }];
   });
   return { rows, last: ends.at(-1)!.id };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mean, quantileSorted } from "simple-statistics";
+import { usageTotals, type UsageTotals } from "../rollout/usage-totals.ts";
 import type { ModelTraffic } from "./model-traffic.ts";
 import type { RecordedRun } from "./read-run.ts";
 import { measureRewards, type RewardMetrics } from "./reward-metrics.ts";
@@ -60,8 +61,10 @@ export interface Metrics {
     errors_unknown_rollouts: number;
     context_length_errors: number;
   };
-  /** Of the attempts that ended the rollouts. */
-  tokens: { input: Spread; output: Spread; cached_input: Spread };
+  /** Of all attempts of all rollouts, as in summary.json. */
+  usage: UsageTotals;
+  /** By rollout, all attempts together; n = rollouts of which the kind is told. */
+  tokens: Record<"input" | "cached_input" | "cache_write_input" | "output" | "reasoning_output", Spread>;
   tools: ToolMetrics[];
   run_ms: Spread;
   rewards: RewardMetrics | null;
@@ -101,10 +104,13 @@ export function measure(
     causes: groupCauses(rows, tools),
     attempts: { total: rows.reduce((total, { attempts }) => total + attempts.length, 0), failed_by_cause: failedAttempts },
     model_calls: measureModelCalls(started),
+    usage: usageTotals(rows),
     tokens: {
       input: spread(rows.flatMap(({ usage }) => usage?.input_tokens ?? [])),
-      output: spread(rows.flatMap(({ usage }) => usage?.output_tokens ?? [])),
       cached_input: spread(rows.flatMap(({ usage }) => usage?.cached_input_tokens ?? [])),
+      cache_write_input: spread(rows.flatMap(({ usage }) => usage?.cache_write_input_tokens ?? [])),
+      output: spread(rows.flatMap(({ usage }) => usage?.output_tokens ?? [])),
+      reasoning_output: spread(rows.flatMap(({ usage }) => usage?.reasoning_output_tokens ?? [])),
     },
     tools: measureTools(rows),
     run_ms: spread(rows.flatMap(({ run_ms }) => run_ms ?? [])),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { amount, duration } from "../rollout/summary-table.ts";
+import { totalsText, unknownWords } from "../rollout/usage-totals.ts";
 import type { Metrics, Spread } from "./metrics.ts";
 import { SUBMISSION_ENDS } from "./submissions.ts";
 import { countsText, decimal, estimateText, share, submissionWords } from "./words.ts";
@@ -17,7 +18,7 @@ export type Cell = string | { text: string; detail: string };
 
 /** The figures that come first: name, value, and what it is over. Pure. */
 export function keyFigures(metrics: Metrics): { name: string; value: string; note: string }[] {
-  const { expected, submissions, rewards, model_calls, tokens, run_ms, outcomes } = metrics;
+  const { expected, submissions, rewards, model_calls, usage, run_ms, outcomes } = metrics;
   const gradable = outcomes.completed + outcomes.incomplete;
   return [
     submissions === null
@@ -45,8 +46,8 @@ export function keyFigures(metrics: Metrics): { name: string; value: string; not
     { name: "Run time, median", value: duration(run_ms.p50), note: `p95 ${duration(run_ms.p95)}; ${amount(run_ms.n)} rollouts` },
     {
       name: "Tokens",
-      value: tokens.input.n === 0 ? "-" : amount(tokens.input.total + tokens.output.total),
-      note: `${amount(tokens.input.total)} in, ${amount(tokens.output.total)} out; ${amount(tokens.input.n)} rollouts`,
+      value: usage.sessions === 0 ? "-" : amount(usage.total_tokens),
+      note: `${totalsText(usage, amount)}; failed attempts too`,
     },
   ];
 }
@@ -129,14 +130,17 @@ function rewardsTable({ rewards, expected }: Metrics): ReportTable[] {
   ];
 }
 
-function modelTable({ model_calls, tokens, run_ms, attempts, started }: Metrics): ReportTable {
+function modelTable({ model_calls, usage, tokens, run_ms, attempts, started }: Metrics): ReportTable {
   return {
     title: "Model calls, tokens and time",
     note:
-      `Of the ${amount(started)} rollouts that started (${amount(attempts.total)} attempts). Calls are those of all attempts, tokens and time those of the last. ` +
+      `Of the ${amount(started)} rollouts that started (${amount(attempts.total)} attempts). Calls and tokens are those of all attempts, time that of the last. ` +
       `Answers: ${answersText(model_calls.by_status)}; ` +
       `context length exceeded: ${amount(model_calls.context_length_errors)}. ` +
-      `Not known: the calls of ${amount(model_calls.unknown_rollouts)} rollouts, the errors of ${amount(model_calls.errors_unknown_rollouts)}. ` +
+      `Not known: the calls of ${amount(model_calls.unknown_rollouts)} rollouts, the errors of ${amount(model_calls.errors_unknown_rollouts)}` +
+      `${unknownWords(usage, amount)
+        .map((words) => `; ${words}`)
+        .join("")}. ` +
       `Failed attempts: ${countsText(attempts.failed_by_cause) || "none"}.`,
     head: [
       { text: "By rollout" },
@@ -146,7 +150,9 @@ function modelTable({ model_calls, tokens, run_ms, attempts, started }: Metrics)
       spreadRow("answered model calls", model_calls.answered, count),
       spreadRow("tokens in", tokens.input, count),
       spreadRow("of these cached", tokens.cached_input, count),
+      spreadRow("of these written to the cache", tokens.cache_write_input, count),
       spreadRow("tokens out", tokens.output, count),
+      spreadRow("of these reasoning", tokens.reasoning_output, count),
       spreadRow("run time", run_ms, duration),
     ],
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
-import { factsOf } from "../rollout/facts.ts";
+import { answeredCalls } from "../contract/session-usage.ts";
+import { factsOf, type ResultFacts } from "../rollout/facts.ts";
 
 /** Longest reason that is kept of a result for an example. */
 const REASON_CHARACTERS = 400;
@@ -18,7 +19,15 @@ const recordSchema = z.union([toolCallSchema, invocationSchema, z.unknown().tran
 const attemptSchema = z.object({
   attempt: z.number(),
   failure: z.object({}).nullable(),
-  evidence: z.object({ turn_started: z.boolean(), reconnects: z.number() }).nullable().catch(null),
+  evidence: z
+    .object({
+      turn_started: z.boolean(),
+      reconnects: z.number(),
+      /** Earlier records do not say. */
+      threads: z.array(z.object({ model_calls: z.number() })).catch([]),
+    })
+    .nullable()
+    .catch(null),
   observations: z.object({ records: z.array(recordSchema), gaps: z.array(z.object({ code: z.string() })) }),
 });
 
@@ -75,7 +84,10 @@ export interface RolloutRow {
   tools_called: Record<string, number>;
   tools: ToolUse[];
   attempts: AttemptTrace[];
-  usage: { input_tokens: number; output_tokens: number; total_tokens: number; cached_input_tokens: number | null } | null;
+  /** Of all attempts together. */
+  usage: ResultFacts["usage"];
+  /** How much of what its attempts took is told. */
+  sessions: ResultFacts["sessions"];
   run_ms: number | null;
   reward: number | null;
   /** Somebody tried to verify it and could not. */
@@ -109,6 +121,7 @@ export function rolloutRow(value: unknown): RolloutRow | null {
     tools: toolUses(detail.attempts),
     attempts: detail.attempts.map(traceOf),
     usage: facts.usage,
+    sessions: facts.sessions,
     run_ms: facts.attempts > 0 ? (facts.timing?.run_ms ?? null) : null,
     reward: facts.reward,
     verification_failed: detail.verification?.error != null,
@@ -138,7 +151,7 @@ function traceOf({ attempt, failure, evidence, observations: { records, gaps } }
   const isWhole = listed !== undefined && !gaps.some(({ code }) => code === "model_call_join_key_unavailable");
   return {
     attempt,
-    model_calls: evidence?.turn_started !== true ? 0 : isWhole ? listed : null,
+    model_calls: evidence?.turn_started !== true ? 0 : (answeredCalls(evidence.threads) ?? (isWhole ? listed : null)),
     may_tell_errors: evidence !== null && (evidence.reconnects > 0 || failure !== null),
   };
 }

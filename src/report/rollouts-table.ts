@@ -54,7 +54,7 @@ function cellsOf(row: MeasuredRow, cause: string | null): RolloutLine["cells"] {
     number(row.run_ms, duration),
     number(row.attempts.length > 0 ? row.traffic.answered : null),
     number(calls),
-    number(row.usage === null ? null : row.usage.input_tokens + row.usage.output_tokens),
+    number(row.usage?.total_tokens ?? null),
     number(row.attempts.length),
   ];
 }

@@ -2,6 +2,7 @@
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Failure } from "../contract/failure.ts";
 import type { ActivationResult, RolloutFacts } from "../contract/result.ts";
+import { usageOfAttempts } from "../contract/usage.ts";
 import type { Protocol } from "./server.ts";
 import type { Verdict } from "./verification.ts";
 import type { VerifyAnswer } from "./wire.ts";
@@ -94,5 +95,6 @@ export async function asRolloutResult(store: ArtifactStore, result: ActivationRe
     verification_failure: last === null ? end.verification_failure : null,
     cleanup_error: end.cleanup_error,
   };
-  return { ...result, attempts, ...(last === null ? {} : { reward: last.reward, verification: last.fields }), rollout };
+  const usage = attempts.length > known.size ? (usageOfAttempts(attempts) ?? result.usage) : result.usage;
+  return { ...result, attempts, usage, ...(last === null ? {} : { reward: last.reward, verification: last.fields }), rollout };
 }

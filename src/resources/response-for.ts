@@ -15,11 +15,22 @@ export function responseFor(protocol: Protocol, result: ActivationResult): objec
   return { ...response, output, usage: response.usage === null ? null : usageAsSpecified(response.usage) };
 }
 
-/** Readers of the Responses API ask for the details, as numbers: what Codex did not report is 0 here, and null in the result. */
-function usageAsSpecified({ input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_output_tokens }: Usage): object {
+/**
+ * Readers of the Responses API ask for the details, as numbers: what Codex did not report is 0 here, and null in the result. Writes
+ * to the cache are a detail that not every reader knows, and are there where there were some.
+ */
+function usageAsSpecified(usage: Usage): object {
+  const {
+    input_tokens,
+    output_tokens,
+    total_tokens,
+    cached_input_tokens,
+    reasoning_output_tokens,
+    cache_write_input_tokens: written,
+  } = usage;
   return {
     input_tokens,
-    input_tokens_details: { cached_tokens: cached_input_tokens ?? 0 },
+    input_tokens_details: { cached_tokens: cached_input_tokens ?? 0, ...(written == null ? {} : { cache_write_tokens: written }) },
     output_tokens,
     output_tokens_details: { reasoning_tokens: reasoning_output_tokens ?? 0 },
     total_tokens,

@@ -2,8 +2,10 @@
 import type { ObservationGap } from "../contract/observation.ts";
 import type { Artifact, Evidence } from "../contract/result.ts";
 import type { ExplainedAttempt, ExplainedServer, Explanation } from "../activation/explain.ts";
+import { usageText } from "../contract/usage.ts";
+import { modelCallLines } from "./model-calls-text.ts";
 import { printable } from "./printable.ts";
-import { duration } from "./summary-table.ts";
+import { amount, duration } from "./summary-table.ts";
 
 const MAX_GAP = 200;
 const MAX_FIELDS = 2_000;
@@ -21,10 +23,20 @@ export function explanationText(explanation: Explanation): string {
     `end       ${endingText(explanation)}`,
     ...indented(reasonUnlessTold(explanation)),
     ...(rollout === undefined ? [] : rolloutLines(rollout)),
-    ...(usage === null ? [] : [`usage     ${usage.input_tokens} tokens in, ${usage.output_tokens} out`]),
+    ...usageLines(usage, attempts),
     ...artifacts.map((artifact) => `artifact  ${artifactText(artifact)}`),
   ];
   return lines.map(printable).join("\n");
+}
+
+/** What all attempts took, and of which nothing is known. */
+function usageLines(usage: Explanation["usage"], attempts: readonly ExplainedAttempt[]): string[] {
+  const unknown = attempts.filter(({ usage_unknown }) => usage_unknown).length;
+  const words = [
+    ...(usage === null ? [] : [`tokens: ${usageText(usage, amount)}`]),
+    ...(unknown === 0 ? [] : [`nothing is known of what ${unknown} of ${attempts.length} attempts took`]),
+  ];
+  return words.length === 0 ? [] : [`usage     ${words.join("; ")}`];
 }
 
 /** How it was scored, and how it went with its resources server. */
@@ -42,7 +54,7 @@ function rolloutLines(rollout: NonNullable<Explanation["rollout"]>): string[] {
 }
 
 function attemptLines(attempt: ExplainedAttempt): string[] {
-  const { worker, started_at, ended_at, charged, servers, tool_calls, evidence, gaps } = attempt;
+  const { worker, started_at, ended_at, charged, servers, tool_calls, evidence, usage, usage_unknown, gaps } = attempt;
   const where = [`worker ${worker.id}`, `Codex ${worker.codex_version ?? "unknown"}`, worker.sandbox_provider ?? "no sandbox"].join(", ");
   return [
     "",
@@ -57,6 +69,9 @@ function attemptLines(attempt: ExplainedAttempt): string[] {
     `  ${clock(ended_at)}  ended: ${endingText(attempt)}${charged ? "" : ", not charged"}`,
     ...indented(attempt.ending.failure?.failure_reason ?? ""),
     ...(evidence === null ? [`  ${BLANK}  because Codex was not launched`] : [`  ${BLANK}  because ${evidenceText(evidence)}`]),
+    ...(usage === null ? [] : [`  ${BLANK}  tokens ${usageText(usage, amount)}`]),
+    ...(usage_unknown ? [`  ${BLANK}  tokens unknown`] : []),
+    ...(evidence === null ? [] : modelCallLines(evidence).map(({ at, text }) => `  ${at === null ? BLANK : clock(at)}  ${text}`)),
     ...gapLines(gaps).map((line) => `  ${BLANK}  not observed: ${line}`),
   ];
 }

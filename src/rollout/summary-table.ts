@@ -3,6 +3,7 @@ import Table from "cli-table3";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import { budgetText } from "./budget.ts";
 import type { Summary } from "./summary.ts";
+import { totalsText } from "./usage-totals.ts";
 
 /** The summary for people. Pure. */
 export function summaryTable(summary: Summary): string {
@@ -27,13 +28,7 @@ export function summaryTable(summary: Summary): string {
         (required.called_more_than_once > 0 ? `, more than once in ${required.called_more_than_once}` : ""),
     );
   if (rewards.mean !== null) row("reward", `mean ${rewards.mean.toFixed(3)} over ${rewards.scored} scored`);
-  row(
-    "model usage",
-    usage.sessions === 0
-      ? "not reported"
-      : `${amount(usage.input_tokens)} in (${usage.cached_input_tokens === null ? "cached unknown" : `${amount(usage.cached_input_tokens)} cached`}), ` +
-          `${amount(usage.output_tokens)} out, in ${usage.sessions} sessions`,
-  );
+  row("model usage", totalsText(usage, amount));
   row("run time", `p50 ${duration(summary.run_ms.p50)}, p95 ${duration(summary.run_ms.p95)}`);
   row("wall time", duration(summary.wall_ms));
   return table.toString();

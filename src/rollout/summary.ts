@@ -3,6 +3,7 @@ import { mean } from "simple-statistics";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import type { Spending } from "./budget.ts";
 import type { ResultFacts } from "./facts.ts";
+import { usageTotals, type UsageTotals } from "./usage-totals.ts";
 
 export interface Summary {
   schema: "rollcall.summary/1";
@@ -27,16 +28,8 @@ export interface Summary {
   required_tools: { sessions: number; called: number; called_more_than_once: number };
   /** Over the scored results only: `rollcall report` says more. */
   rewards: { scored: number; mean: number | null };
-  usage: {
-    /** Sessions whose usage is known; the sums are over these. */
-    sessions: number;
-    input_tokens: number;
-    output_tokens: number;
-    total_tokens: number;
-    /** Sums over the sessions that report them; null when none does. */
-    cached_input_tokens: number | null;
-    reasoning_output_tokens: number | null;
-  };
+  /** Of all attempts of the counted results. */
+  usage: UsageTotals;
   run_ms: { p50: number | null; p95: number | null };
   /** This command from its start to its end. */
   wall_ms: number;
@@ -65,14 +58,7 @@ export function summarise(
 ): Summary {
   const byStatus: Summary["by_status"] = { completed: 0, incomplete: 0, failed: 0, refused: 0, cancelled: 0 };
   const counts = { kind: new Counter(), cause: new Counter(), incomplete: new Counter(), tools: new Counter() };
-  const usage: Summary["usage"] = {
-    sessions: 0,
-    input_tokens: 0,
-    output_tokens: 0,
-    total_tokens: 0,
-    cached_input_tokens: null,
-    reasoning_output_tokens: null,
-  };
+  const counted: ResultFacts[] = [];
   const runMs: number[] = [];
   const required: Summary["required_tools"] = { sessions: 0, called: 0, called_more_than_once: 0 };
   const rewards: number[] = [];
@@ -97,14 +83,7 @@ export function summarise(
       if (calls > 1) required.called_more_than_once++;
     }
     if (facts.reward !== null) rewards.push(facts.reward);
-    if (facts.usage !== null) {
-      usage.sessions++;
-      usage.input_tokens += facts.usage.input_tokens;
-      usage.output_tokens += facts.usage.output_tokens;
-      usage.total_tokens += facts.usage.total_tokens;
-      usage.cached_input_tokens = sum(usage.cached_input_tokens, facts.usage.cached_input_tokens);
-      usage.reasoning_output_tokens = sum(usage.reasoning_output_tokens, facts.usage.reasoning_output_tokens);
-    }
+    counted.push(facts);
     if (facts.rollout !== undefined)
       unverified = (unverified ?? 0) + (!facts.rollout.verified && (facts.status === "completed" || facts.status === "incomplete") ? 1 : 0);
     if (facts.timing !== null && facts.attempts > 0) runMs.push(facts.timing.run_ms);
@@ -128,7 +107,7 @@ export function summarise(
     sessions_per_tool: counts.tools.sorted(),
     required_tools: required,
     rewards: { scored: rewards.length, mean: rewards.length === 0 ? null : mean(rewards) },
-    usage,
+    usage: usageTotals(counted),
     run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
     wall_ms: Math.round(wallMs),
     interrupted,
@@ -146,10 +125,6 @@ export function leastCalls(toolsCalled: Readonly<Record<string, number>>, tools:
 /** Nearest rank of sorted values; null of none. */
 export function percentile(sorted: readonly number[], percent: number): number | null {
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? null;
-}
-
-function sum(a: number | null, b: number | null): number | null {
-  return b === null ? a : (a ?? 0) + b;
 }
 
 class Counter {

@@ -16,6 +16,7 @@ const SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 60
 const MB = 1024 * 1024;
 const PHASES = ["queued", "setup", "run", "collect"] as const;
 const TOOL_STATUSES = new Set<string>(toolCallRecordSchema.shape.status.options);
+const TOKEN_KINDS = ["input", "cached_input", "cache_write_input", "output", "reasoning_output"] as const;
 const STAGE_NAMES = new Set<string>(STAGES);
 
 /** What one worker process counts. Everything is only told here; nothing asks, and nothing throws. */
@@ -59,7 +60,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   const stages = histogram("rollcall_stage_duration_seconds", "Each stage of an attempt; what failed too.", ["stage"]);
   const tokens = counter(
     "rollcall_tokens_total",
-    "Tokens of sessions, their subagents' too, however they ended. cached_input and cache_write_input are parts of input, reasoning_output of output.",
+    "Tokens of attempts as they end, failed ones and their subagents' too. cached_input and cache_write_input are parts of input, reasoning_output of output.",
     ["kind"],
   );
   const modelCalls = counter(
@@ -110,7 +111,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
   // So that a rate is there from the first event on, and an alert has something to look at.
   for (const how of ["renewal_failed", "cut_off"] as const satisfies readonly LockLoss[]) locks.inc({ how }, 0);
   for (const kind of [...LEFTOVER_KINDS, "abandoned"]) for (const outcome of ["removed", "failed"]) reaped.inc({ kind, outcome }, 0);
-  for (const kind of ["input", "cached_input", "cache_write_input", "output", "reasoning_output"]) tokens.inc({ kind }, 0);
+  for (const kind of TOKEN_KINDS) tokens.inc({ kind }, 0);
   for (const outcome of ["answered", "reconnected"]) modelCalls.inc({ outcome }, 0);
 
   function observations({ observations: { records }, evidence }: AttemptReport): void {
@@ -136,13 +137,7 @@ export function workerMetrics(registry: Registry, facts: WorkerMetricsFacts): Wo
         if (ms !== null) phases.observe({ phase }, ms / 1_000);
       }
       const { usage } = report;
-      if (usage !== null) {
-        tokens.inc({ kind: "input" }, usage.input_tokens);
-        tokens.inc({ kind: "output" }, usage.output_tokens);
-        tokens.inc({ kind: "cached_input" }, usage.cached_input_tokens ?? 0);
-        tokens.inc({ kind: "cache_write_input" }, usage.cache_write_input_tokens ?? 0);
-        tokens.inc({ kind: "reasoning_output" }, usage.reasoning_output_tokens ?? 0);
-      }
+      if (usage !== null) for (const kind of TOKEN_KINDS) tokens.inc({ kind }, usage[`${kind}_tokens`] ?? 0);
       observations(report);
     },
     canaryHits: (count) => canary.inc(count),

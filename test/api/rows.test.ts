@@ -2,6 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { Evidence } from "../../src/contract/result.ts";
 import { publishProgress } from "../../src/queue/progress.ts";
 import { completedOf, completes, runsUntilStopped } from "../queue/rig.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
@@ -61,6 +62,15 @@ const tool = (tool_call_id: string, started_at: string) => ({
   error_type: null,
 });
 
+const TOKENS = {
+  input_tokens: 500,
+  cached_input_tokens: 50,
+  cache_write_input_tokens: 7,
+  output_tokens: 100,
+  reasoning_output_tokens: 20,
+};
+const USAGE = { ...TOKENS, total_tokens: 600 };
+
 it("a story tells attempts, servers, tool calls in order, the end and the files; while it runs what is over; long after, what the store has", async () => {
   const rig = await startApiRig();
   await rig.sentinel();
@@ -99,8 +109,35 @@ it("a story tells attempts, servers, tool calls in order, the end and the files;
 
   const calls = Array.from({ length: 600 }, (_, index) => tool(`c${index}`, "2026-11-29T16:00:01.000Z"));
   const long = { ...observations, records: calls, gaps: [{ code: "artifact_skipped" as const, detail: "x".repeat(10_000) }] };
-  await rig.store.commit(resultOf("act-old", { attempts: [attemptOf(0, { observations: long })] }));
+  const model_calls = Array.from({ length: 300 }, () => ({
+    thread_id: "t0",
+    response_id: null,
+    at: null,
+    kind: "turn" as const,
+    tokens: TOKENS,
+  }));
+  const threads = Array.from({ length: 60 }, (_, at) => ({
+    thread_id: `t${at}`,
+    parent_thread_id: at === 0 ? null : "t0",
+    agent_path: null,
+    model_calls: 5,
+    tokens: TOKENS,
+    open_model_calls: 0,
+  }));
+  const evidence = { turn_started: true, threads, model_calls } as unknown as Evidence;
+  await rig.store.commit(resultOf("act-old", { attempts: [attemptOf(0, { observations: long, evidence, usage: USAGE })], usage: USAGE }));
   const { body } = await rig.call("/v1/activations/act-old/story");
+  expect(body).toMatchObject({
+    usage: USAGE,
+    attempts: [
+      {
+        usage: USAGE,
+        usage_unknown: false,
+        evidence: { threads: { length: 50 }, model_calls: { length: 200 } },
+        left_out: { threads: 10, model_calls: 100 },
+      },
+    ],
+  });
   expect(body).toMatchObject({ now: null, ending: { status: "completed" }, attempts: [{ left_out: { tool_calls: 100, gaps: 0 } }] });
   expect(body.attempts[0].gaps[0].detail).toHaveLength(501);
   await rig.worker(completes(rig.store));

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, it } from "vitest";
-import type { ResponseItem } from "../../src/contract/response.ts";
+import type { ResponseItem, Usage } from "../../src/contract/response.ts";
 import { atifTrajectory } from "../../src/export/atif.ts";
 import { chatLine } from "../../src/export/openai-chat.ts";
 import { responsesLine } from "../../src/export/responses.ts";
@@ -81,6 +81,35 @@ describe("ATIF", () => {
       { step_id: 3, tool_calls: [{ tool_call_id: "c2", arguments: {}, extra: { arguments_text: "not json" } }] },
       { step_id: 4, message: "Done." },
     ]);
+  });
+
+  it("has the tokens of the attempt that it shows, by kind; of records that do not say them by attempt the result's", () => {
+    const usage: Usage = {
+      input_tokens: 500,
+      output_tokens: 100,
+      total_tokens: 600,
+      cached_input_tokens: 50,
+      cache_write_input_tokens: 7,
+      reasoning_output_tokens: 20,
+    };
+    const result = madeResult({ id: "act-1", usages: [usage, usage], conversation: SESSION });
+    const metricsOf = (value: unknown) => {
+      const found = trajectoryOf(value, null);
+      if (typeof found === "string") throw new Error(found);
+      return atifSchema.parse(atifTrajectory(found)).final_metrics;
+    };
+    const shown = {
+      total_prompt_tokens: 500,
+      total_completion_tokens: 100,
+      total_cached_tokens: 50,
+      extra: { reasoning_output_tokens: 20, cache_write_input_tokens: 7 },
+    };
+    expect(result.usage).toMatchObject({ total_tokens: 1_200 });
+    expect(metricsOf(result)).toMatchObject(shown);
+    const { cache_write_input_tokens: _written, ...older } = usage;
+    const attempts = result.attempts.map(({ usage: _usage, ...attempt }) => attempt);
+    expect(metricsOf({ ...result, usage: older, attempts })).toMatchObject({ ...shown, extra: { reasoning_output_tokens: 20 } });
+    expect(metricsOf({ ...result, attempts: [{ ...result.attempts[1], usage: null }] })).not.toHaveProperty("total_prompt_tokens");
   });
 
   it("is valid without a prompt, and the check refuses what is wrong", () => {

@@ -5,7 +5,7 @@ import type { Response } from "../../src/contract/response.ts";
 import type { ActivationResult, Evidence } from "../../src/contract/result.ts";
 import { answerOf, type ResponseObject } from "../../src/gym/answer.ts";
 import { GymProblem } from "../../src/gym/problem.ts";
-import { resultOf } from "../support/result-documents.ts";
+import { attemptOf, resultOf } from "../support/result-documents.ts";
 
 const response: Response = {
   id: "resp_1",
@@ -73,6 +73,21 @@ it("a failure within the turn is a response that failed, or a 502 for older call
   });
   expect(answer(result)).toEqual(told);
   expect(answer(result, "502")).toEqual([502, "Codex execution failed: it broke"]);
+});
+
+it("a response that failed has the usage of its last session, the result that of all", () => {
+  const usage = {
+    input_tokens: 500,
+    output_tokens: 100,
+    total_tokens: 600,
+    cached_input_tokens: null,
+    cache_write_input_tokens: 7,
+    reasoning_output_tokens: null,
+  };
+  const result = failed({ failure_kind: "provider_unavailable" }, true);
+  const attempts = [attemptOf(0, { usage: { ...usage, input_tokens: 1 } }), attemptOf(1, { usage })];
+  expect(answer({ ...result, attempts, usage: { ...usage, total_tokens: 701 } })).toMatchObject({ status: "failed", usage });
+  expect(answer({ ...result, attempts: [attemptOf(0)] })).toMatchObject({ usage: null });
 });
 
 it("one that was cancelled, with whatever it had come to, is a 409", () => {

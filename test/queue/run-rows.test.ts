@@ -7,7 +7,7 @@ import { enqueueAgain } from "../../src/queue/enqueue-again.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { removeRun } from "../../src/queue/remove-run.ts";
 import { listRuns } from "../../src/queue/run-list.ts";
-import { rowOf } from "../../src/queue/run-row.ts";
+import { keptRow, readRow, rowOf } from "../../src/queue/run-row.ts";
 import { rowsAfter, runningRows, waitingRows, type OpenRow } from "../../src/queue/run-rows.ts";
 import { pauseRun } from "../../src/queue/pause.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
@@ -69,7 +69,10 @@ it("a row says how its activation ended in few bytes, whatever names there are",
   expect(row).toMatchObject({ attempts: 2, queued_ms: 1_235, tokens: 3, tool_calls: 0, started_at: "2026-11-29T16:00:00.000Z" });
   expect(row.servers).toEqual({ granted: 1, skipped: 1, unavailable: 1, unknown: 0 });
   expect(row.task).toMatch(/^office\/ü+…$/);
-  expect(JSON.stringify(row).length).toBeLessThan(600);
+  expect(row.usage).toEqual(FAILED.usage);
+  expect(readRow(keptRow(row))).toEqual(row);
+  expect(keptRow(row).length).toBeLessThan(600);
+  expect(JSON.stringify(row).length).toBeLessThan(800);
 });
 
 it("rows come in the order of the ends, page by page; an end that is recorded twice has one row, and a later generation's is never replaced by an earlier one's", async () => {

@@ -4,10 +4,16 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvidence } from "../../src/artifacts/open-evidence.ts";
+import type { Usage } from "../../src/contract/response.ts";
+import type { Evidence } from "../../src/contract/result.ts";
 import { processIdentity } from "../../src/host/process.ts";
 import { partialSentence } from "../../src/report/words.ts";
 import { gatherRun } from "../../src/report/gather.ts";
+import { reportMarkdown } from "../../src/report/markdown.ts";
 import { errorClass } from "../../src/report/model-traffic.ts";
+import { reportPage } from "../../src/report/page.ts";
+import { factsOf } from "../../src/rollout/facts.ts";
+import { summarise } from "../../src/rollout/summary.ts";
 import { recordings, VERSIONS } from "../codex/recordings.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { madeResult, referenceRun, writeRun } from "./results-of.ts";
@@ -55,6 +61,55 @@ describe("the metrics of a run", () => {
     expect(found.tokens.input.n).toBe(218);
     expect(found.tools).toMatchObject([{ tool: "finish", server: "office", rollouts: 217, calls: 218, errors: 0, timed: 218 }]);
     expect(found.rewards).toBeNull();
+  });
+
+  it("have every kind of tokens, of all attempts, as the summary of the same results has them; what is not known they say", async () => {
+    const usage: Usage = {
+      input_tokens: 500,
+      output_tokens: 100,
+      total_tokens: 600,
+      cached_input_tokens: 50,
+      cache_write_input_tokens: 7,
+      reasoning_output_tokens: 20,
+    };
+    const results = [
+      madeResult({ id: "a", finish: 1, usages: [usage, null, usage] }),
+      madeResult({ id: "b", status: "failed", cause: "stream_lost", usages: [usage] }),
+      madeResult({ id: "c", status: "cancelled", usages: [{ ...usage, cache_write_input_tokens: null }] }),
+      madeResult({ id: "d", status: "failed", cause: "session_lost" }),
+    ];
+    await writeRun(out, results);
+    const found = await gather();
+    const { usage: told, tokens } = found.metrics;
+    expect(told).toEqual(
+      summarise(
+        results.map((result) => factsOf(result)!),
+        { runId: "r", total: 4, wallMs: 1, interrupted: false },
+      ).usage,
+    );
+    expect(told).toMatchObject({ sessions: 4, unknown_sessions: 2, total_tokens: 2_400, cache_write_input_tokens: 21 });
+    expect(Object.fromEntries(Object.entries(tokens).map(([kind, { n, total, max }]) => [kind, [n, total, max]]))).toEqual({
+      input: [3, 2_000, 1_000],
+      cached_input: [3, 200, 100],
+      cache_write_input: [2, 21, 14],
+      output: [3, 400, 200],
+      reasoning_output: [3, 80, 40],
+    });
+    const words =
+      "2,000 in (200 cached, 21 written to the cache), 400 out (80 reasoning), in 4 sessions; nothing is known of 2 more sessions";
+    for (const text of [reportMarkdown(found), await reportPage(found)]) {
+      expect(text).toContain(words);
+      for (const row of ["tokens in", "of these cached", "of these written to the cache", "tokens out", "of these reasoning"])
+        expect(text).toContain(row);
+    }
+  });
+
+  it("take model calls from the evidence of all threads, where the record has it", async () => {
+    const result = madeResult({ id: "a", finish: 1, modelCalls: 2 });
+    const threads = [{ model_calls: 2 }, { model_calls: 3 }] as unknown as Evidence["threads"];
+    const evidence = { ...result.evidence!, threads };
+    await writeRun(out, [{ ...result, evidence, attempts: result.attempts.map((attempt) => ({ ...attempt, evidence })) }]);
+    expect((await metrics()).model_calls.answered).toMatchObject({ n: 1, total: 5 });
   });
 
   it("count each activation once, by its last line, and what is missing against what was asked for", async () => {

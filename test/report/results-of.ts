@@ -2,8 +2,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObservationBundle, ToolCallRecord } from "../../src/contract/observation.ts";
-import type { ResponseItem } from "../../src/contract/response.ts";
+import type { ResponseItem, Usage } from "../../src/contract/response.ts";
 import type { ActivationResult, Evidence } from "../../src/contract/result.ts";
+import { usageOfAttempts } from "../../src/contract/usage.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
 
 export interface Made {
@@ -19,6 +20,8 @@ export interface Made {
   modelCalls?: number;
   tools?: Partial<ToolCallRecord>[];
   tokens?: number;
+  /** Of all attempts together, in place of `tokens`; all but the last attempt are failed ones of this usage. */
+  usages?: (Usage | null)[];
   runMs?: number;
   reward?: number;
   conversation?: ResponseItem[];
@@ -49,17 +52,20 @@ export function madeResult(made: Made): ActivationResult {
   };
   const conversation = made.conversation ?? [];
   const observations = observationsOf(made, conversation);
-  const usage = tokens === undefined ? null : { ...NO_USAGE, input_tokens: tokens, output_tokens: 10, total_tokens: tokens + 10 };
+  const single = tokens === undefined ? null : { ...NO_USAGE, input_tokens: tokens, output_tokens: 10, total_tokens: tokens + 10 };
+  const usages = made.usages ?? [single];
+  const usage = usages.at(-1)!;
+  const earlier = { evidence, failure: failureOf("stream_lost", "cut") };
   const isGradable = status === "completed" || status === "incomplete";
   const ending = { status, failure, incomplete_cause: incomplete, evidence, observations };
   return resultOf(id, {
-    episode_id: { rollout_id: id, attempt: 0 },
+    episode_id: { rollout_id: id, attempt: usages.length - 1 },
     capture_key: id,
     task_id: { taskset: "tasks", task_id: task },
     ...ending,
     response: isGradable ? { ...RESPONSE, status, output: conversation, usage } : null,
-    attempts: [attemptOf(0, { capture_key: id, ...ending })],
-    usage,
+    attempts: usages.map((usage, at) => attemptOf(at, { capture_key: id, ...(at === usages.length - 1 ? ending : earlier), usage })),
+    usage: usageOfAttempts(usages.map((usage) => ({ usage }))),
     timing: { queued_ms: 0, setup_ms: 0, run_ms: runMs, collect_ms: 0 },
     ...(made.reward === undefined ? {} : { reward: made.reward }),
   });

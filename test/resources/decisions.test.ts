@@ -229,7 +229,7 @@ describe("what is sent", () => {
       total_tokens: 7,
       cached_input_tokens: 3,
       reasoning_output_tokens: null,
-      cache_write_input_tokens: null,
+      cache_write_input_tokens: 1,
     };
     const thought = (id: string) => ({
       type: "reasoning" as const,
@@ -280,7 +280,7 @@ describe("what is sent", () => {
     expect(responseFor("session", response([]))).toMatchObject({
       usage: {
         input_tokens: 5,
-        input_tokens_details: { cached_tokens: 3 },
+        input_tokens_details: { cached_tokens: 3, cache_write_tokens: 1 },
         output_tokens: 2,
         output_tokens_details: { reasoning_tokens: 0 },
         total_tokens: 7,

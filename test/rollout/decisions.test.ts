@@ -10,6 +10,7 @@ import { humanReporter, jsonReporter, progressLine, type ProgressState } from ".
 import { refusedResults } from "../../src/rollout/refused-row.ts";
 import { duration, summaryTable } from "../../src/rollout/summary-table.ts";
 import { percentile, summarise } from "../../src/rollout/summary.ts";
+import { totalsText } from "../../src/rollout/usage-totals.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
 
 function failed(
@@ -169,10 +170,45 @@ describe("summarise", () => {
       sessions_per_tool: { finish: 2 },
       required_tools: { sessions: 2, called: 2, called_more_than_once: 1 },
       rewards: { scored: 1, mean: 0.5 },
-      usage: { sessions: 2, input_tokens: 20, cached_input_tokens: 4, reasoning_output_tokens: null, cache_write_input_tokens: null },
+      usage: {
+        sessions: 2,
+        unknown_sessions: 0,
+        input_tokens: 20,
+        total_tokens: 30,
+        cached_input_tokens: 4,
+        reasoning_output_tokens: null,
+        cache_write_input_tokens: null,
+        untold: { cached_input_tokens: 1, reasoning_output_tokens: 2, cache_write_input_tokens: 2 },
+      },
       run_ms: { p50: 100, p95: 300 },
       wall_ms: 1235,
     });
+  });
+
+  it("counts what failed, was stopped or refused, and every attempt of it; what is not known it says", () => {
+    const whole = { ...usage, cached_input_tokens: 3, cache_write_input_tokens: 2, reasoning_output_tokens: 1 };
+    const silent = { ...evidence, tools_called: {} };
+    const open = { ...silent, threads: [{ thread_id: "t", open_model_calls: 1 } as never] };
+    const attempts = [attemptOf(0, { usage: whole, evidence: open }), attemptOf(1, { evidence: silent }), attemptOf(2, { usage: whole })];
+    const thrice = { ...whole, input_tokens: 30, output_tokens: 15, total_tokens: 45 };
+    const ended = (["failed", "incomplete", "cancelled"] as const).map((status) => facts({ status, usage: thrice, attempts }, status));
+    const { usage: told } = summarise([...ended, facts(REFUSED, "r")], { runId: "r", total: 4, wallMs: 1, interrupted: false });
+    expect(told).toEqual({
+      sessions: 6,
+      unknown_sessions: 3,
+      open_model_calls: 3,
+      input_tokens: 90,
+      output_tokens: 45,
+      total_tokens: 135,
+      cached_input_tokens: 9,
+      cache_write_input_tokens: 6,
+      reasoning_output_tokens: 3,
+      untold: { cached_input_tokens: 0, cache_write_input_tokens: 0, reasoning_output_tokens: 0 },
+    });
+    expect(totalsText(told, String)).toBe(
+      "90 in (9 cached, 6 written to the cache), 45 out (3 reasoning), in 6 sessions; nothing is known of 3 more sessions; " +
+        "3 model calls may have been billed without a record",
+    );
   });
 
   it("makes a table for people of it", () => {

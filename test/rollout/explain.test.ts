@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import type { ToolCallRecord } from "../../src/contract/observation.ts";
-import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
+import type { Usage } from "../../src/contract/response.ts";
+import type { ActivationResult, Attempt, Evidence, ModelCall } from "../../src/contract/result.ts";
 import { explain } from "../../src/activation/explain.ts";
 import { explanationText } from "../../src/rollout/explain-text.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
@@ -135,11 +136,92 @@ it("says it in lines for a person, in which nothing steers the terminal", () => 
     "  at ?          call   no_time  -  incomplete",
     "  16:01:00.000  ended: incomplete (wall_clock), class limit",
     "                because a turn started; the model answered; killed by SIGTERM; stopped by wall_clock; 1 min 01 s measured; 2 reconnects; never called: finish",
+    "                tokens unknown",
     "                not observed: submission_late: finish",
     "",
     "end       incomplete (wall_clock), class limit",
+    "usage     nothing is known of what 1 of 2 attempts took",
     "artifact  quarantine/a.txt  submission, 3 bytes, from /workspace/a.txt, QUARANTINED: it holds a secret",
   ]);
+});
+
+const thread = (thread_id: string, agent_path: string | null, open_model_calls = 0): Evidence["threads"][number] => ({
+  thread_id,
+  parent_thread_id: agent_path === null ? null : "t0",
+  agent_path,
+  model_calls: 2,
+  tokens: { ...TOKENS, input_tokens: 12_000 },
+  open_model_calls,
+});
+const TOKENS: ModelCall["tokens"] = {
+  input_tokens: 6_000,
+  cached_input_tokens: 1_024,
+  cache_write_input_tokens: null,
+  output_tokens: 60,
+  reasoning_output_tokens: 0,
+};
+const modelCall = (thread_id: string, second: number, response_id: string | null): ModelCall => ({
+  thread_id,
+  response_id,
+  at: `2026-11-29T16:00:${String(second).padStart(2, "0")}.000Z`,
+  kind: second === 2 ? "compaction" : "turn",
+  tokens: TOKENS,
+});
+const USAGE: Usage = {
+  input_tokens: 24_000,
+  output_tokens: 240,
+  total_tokens: 24_240,
+  cached_input_tokens: 4_096,
+  reasoning_output_tokens: null,
+  cache_write_input_tokens: null,
+};
+const withCalls = (threads: Evidence["threads"], model_calls: ModelCall[], usage: Usage | null = USAGE): string[] =>
+  explanationText(
+    explain(resultOf("act-1", { attempts: [attemptOf(0, { evidence: { ...EVIDENCE, threads, model_calls }, usage })], usage })),
+  )
+    .split("\n")
+    .filter((line) => /thread|root|model calls|tokens|usage/.test(line));
+
+it("has a table of the model calls, by thread and by call, with every kind of tokens, and says which calls nobody knows the end of", () => {
+  const calls = [
+    modelCall("t0", 1, "resp_a"),
+    modelCall("t1", 2, "resp_b"),
+    modelCall("t1", 3, null),
+    { ...modelCall("t0", 4, "resp_c"), at: null },
+  ];
+  expect(withCalls([thread("t0", null), thread("t1", "/root/sub_one", 1)], calls)).toEqual([
+    "                tokens 24,000 in (4,096 cached), 240 out",
+    "                thread         calls  open   input  cached  cache write  output  reasoning",
+    "                root               2     0  12,000   1,024            ?      60          0",
+    "                /root/sub_one      2     1  12,000   1,024            ?      60          0",
+    "                model calls of  for         input  cached  cache write  output  reasoning  response",
+    "  16:00:01.000  root            turn        6,000   1,024            ?      60          0  resp_a",
+    "  16:00:02.000  /root/sub_one   compaction  6,000   1,024            ?      60          0  resp_b",
+    "  16:00:03.000  /root/sub_one   turn        6,000   1,024            ?      60          0  -",
+    "                root            turn        6,000   1,024            ?      60          0  resp_c",
+    "usage     tokens: 24,000 in (4,096 cached), 240 out",
+  ]);
+});
+
+it("shows the first and the last of many model calls and threads, how many are between, and no line that others wrote", () => {
+  const calls = Array.from({ length: 500 }, (_, at) => modelCall("t0", at % 60, `resp_${at}`));
+  calls[0]!.response_id = `\u001b[2J\n16:00:00.000  root  turn ${"x".repeat(500)}`;
+  const evil = thread("t1", `/root/\u202eevil\n${"y".repeat(500)}`);
+  const threads = [thread("t0", null), evil, ...Array.from({ length: 30 }, (_, at) => thread(`s${at}`, `/root/${at}`))];
+  const lines = withCalls(threads, calls);
+  expect(lines.filter((line) => / root .*resp_/.test(line)).map((line) => /resp_\d+/.exec(line)![0])).toEqual(
+    [...Array.from({ length: 14 }, (_, at) => at + 1), ...Array.from({ length: 15 }, (_, at) => at + 485)].map((at) => `resp_${at}`),
+  );
+  expect(lines).toContainEqual(expect.stringMatching(/^ +\.\.\. 470 model calls between: --json has them all$/));
+  expect(lines).toContainEqual(expect.stringMatching(/^ +\.\.\. 12 threads: --json has them all$/));
+  expect(lines.join("\n")).not.toMatch(/[\u001b\u202e]/);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(220);
+  expect(lines.filter((line) => line.startsWith("16:00"))).toEqual([]);
+  expect(
+    explain(resultOf("act-1", { attempts: [attemptOf(0, { evidence: { ...EVIDENCE, threads, model_calls: calls } })] })),
+  ).toMatchObject({
+    attempts: [{ evidence: { threads: { length: 32 }, model_calls: { length: 500 } } }],
+  });
 });
 
 it("explains a result of an earlier version and one that was never run", () => {

@@ -119,6 +119,47 @@ describe("whatever comes, the number of series stays within bounds, and no word 
   });
 });
 
+it("tokens are counted by kind as attempts end: failed ones, those that are tried again, those that another worker overtook, and the last one alone of a result", async () => {
+  const { registry, metrics } = workerRegistry();
+  const usage = {
+    input_tokens: 500,
+    output_tokens: 100,
+    total_tokens: 600,
+    cached_input_tokens: 50,
+    cache_write_input_tokens: 7,
+    reasoning_output_tokens: 20,
+  };
+  const made = [0, 1, 2].map((attempt) => attemptOf(attempt, { status: "failed", failure: FAILURE, usage }));
+  const worker = made[0]!.worker;
+  const timing = { queued_ms: null, setup_ms: 1, run_ms: 1, collect_ms: 1 };
+  const threads = [{ model_calls: 1 }, { model_calls: 2 }];
+  const records = [{ kind: "agent_invocation", model_calls: [{ response_id: "r" }] }];
+  const reportOf = (id: string) =>
+    ({
+      outcome: made[0],
+      worker: { ...worker, id },
+      observations: { records },
+      evidence: { threads },
+      timing,
+      usage,
+      response: { usage },
+    }) as unknown as AttemptReport;
+  metrics.ended(reportOf(worker.id), { kind: "retry", attempt: made[0]! }, 0);
+  metrics.ended(reportOf(worker.id), { kind: "back_off", attempt: made[1]!, wait_ms: null }, 0);
+  const result = resultOf("act-1", { status: "failed", failure: FAILURE, attempts: made, usage: { ...usage, total_tokens: 1_800 } });
+  metrics.ended(reportOf(worker.id), { kind: "ended", result }, 0);
+  metrics.ended(reportOf("w-overtaken"), { kind: "ended", result }, 0);
+  const text = await registry.metrics();
+  expect(samplesOf(text, "rollcall_tokens_total")).toEqual({
+    'kind="input"': 2_000,
+    'kind="cached_input"': 200,
+    'kind="cache_write_input"': 28,
+    'kind="output"': 400,
+    'kind="reasoning_output"': 80,
+  });
+  expect(samplesOf(text, "rollcall_model_calls_total")).toMatchObject({ 'outcome="answered"': 12 });
+});
+
 describe("the numbers of the whole queue", () => {
   it("are the same from every process, and say where activations are", async () => {
     const rig = await startRig();

@@ -27,6 +27,7 @@ const ended = (activation_id: string, more: Record<string, unknown> = {}): Table
       run_ms: null,
       collect_ms: null,
       tokens: 5,
+      usage: null,
       tool_calls: 1,
       servers: null,
       ...more,

@@ -3,6 +3,8 @@ import type { Story } from "../../../src/api/story.ts";
 import { counted, durationText, visible, wholeText } from "../charts/words.ts";
 import { Fact, Moment, Name, Shape, State } from "../parts.tsx";
 import type { Mark } from "../charts/palette.ts";
+import { ModelCalls } from "./model-calls.tsx";
+import { Tokens } from "./tokens.tsx";
 
 export type StoryAttempt = Story["attempts"][number];
 type Server = StoryAttempt["servers"][number];
@@ -10,7 +12,7 @@ type Call = StoryAttempt["tool_calls"][number];
 
 /** One attempt: what it was given, what it did and when, and why it ended. `open`: there is more than the head of it. */
 export function AttemptStory({ attempt, isLast }: { attempt: StoryAttempt; isLast: boolean }) {
-  const { worker, started_at, ended_at, charged, ending, servers, tool_calls, evidence, gaps, left_out } = attempt;
+  const { worker, started_at, ended_at, charged, ending, servers, tool_calls, evidence, usage, usage_unknown, gaps, left_out } = attempt;
   const length = Math.max(1, Date.parse(ended_at) - Date.parse(started_at));
   const title = `attempt-${attempt.attempt}`;
   return (
@@ -30,6 +32,7 @@ export function AttemptStory({ attempt, isLast }: { attempt: StoryAttempt; isLas
         </Fact>
         <Fact name="Codex">{worker.codex_version ?? "–"}</Fact>
         <Fact name="Sandbox">{worker.sandbox_provider ?? "–"}</Fact>
+        <Tokens usage={usage} isUnknown={usage_unknown} />
       </dl>
       {!isLast && ending.failure !== null && <Reason failure={ending.failure} />}
       {servers.length > 0 && (
@@ -51,6 +54,7 @@ export function AttemptStory({ attempt, isLast }: { attempt: StoryAttempt; isLas
           {left_out.tool_calls > 0 && <p class="dim">{wholeText(left_out.tool_calls)} more are in the result.</p>}
         </>
       )}
+      {evidence !== null && <ModelCalls evidence={evidence} left_out={left_out} from={Date.parse(started_at)} />}
       {evidence !== null && <EvidenceFacts evidence={evidence} />}
       {gaps.length > 0 && (
         <details>

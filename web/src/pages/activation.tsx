@@ -8,6 +8,7 @@ import { AttemptStory, Reason } from "../activation/attempt.tsx";
 import { isAtWork, placeOf } from "../activation/place.ts";
 import { Score } from "../activation/score.tsx";
 import { Live } from "../activation/live.tsx";
+import { Tokens } from "../activation/tokens.tsx";
 import { useStory } from "../activation/use-story.ts";
 import { askJson, segment } from "../ask.ts";
 import { durationText, visible, wholeText } from "../charts/words.ts";
@@ -106,12 +107,7 @@ function Ending({ story }: { story: Story }) {
         {timing !== null && <Fact name="Set up">{durationText(timing.setup_ms)}</Fact>}
         {timing !== null && <Fact name="With Codex">{durationText(timing.run_ms)}</Fact>}
         {timing !== null && <Fact name="Collected">{durationText(timing.collect_ms)}</Fact>}
-        {usage !== null && (
-          <Fact name="Tokens">
-            {wholeText(usage.total_tokens)}{" "}
-            <span class="dim">{`${wholeText(usage.input_tokens)} in, ${wholeText(usage.output_tokens)} out`}</span>
-          </Fact>
-        )}
+        <Tokens usage={usage} isUnknown={attempts.some(({ usage_unknown }) => usage_unknown)} />
       </dl>
       {answer !== null && answer !== "" && (
         <>

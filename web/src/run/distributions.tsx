@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
+import { sumUsage, usageText } from "../../../src/contract/usage.ts";
 import { distributionOf, type Distribution } from "../charts/histogram.ts";
 import { histogramOption } from "../charts/histogram-option.ts";
 import type { Palette } from "../charts/palette.ts";
@@ -79,9 +80,17 @@ function Spread({ name, words, found, palette, figures }: Props) {
 
 /** Of rewards the mean, and over how many, is what anybody asks for. */
 function figuresOf(name: string, { p50, p90, most, sum, count }: Distribution, words: Props["words"], ended: readonly TableRow[]): string {
-  if (name !== "Reward") return `median ${words(p50)}, 90 % within ${words(p90)}, most ${words(most)}`;
+  const spread = `median ${words(p50)}, 90 % within ${words(p90)}, most ${words(most)}`;
+  if (name === "Tokens") return [...tokensInAll(sum, ended), spread].join("; ");
+  if (name !== "Reward") return spread;
   const without = ended.filter(({ scored, reward }) => scored && reward === null).length;
   return `mean ${words(sum / count)} of ${wholeText(count)} scored, median ${words(p50)}${without === 0 ? "" : `; ${wholeText(without)} ended without one`}`;
+}
+
+/** By kind as far as rows tell it: those of earlier versions tell the sum alone. */
+function tokensInAll(sum: number, ended: readonly TableRow[]): string[] {
+  const { usage } = sumUsage(ended.map((row) => row.usage));
+  return [`${wholeText(sum)} in all${usage === null || usage.total_tokens !== sum ? "" : `: ${usageText(usage, wholeText)}`}`];
 }
 
 function known(rows: readonly TableRow[], field: "reward" | "took" | "tokens" | "tool_calls"): number[] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RunRowReply } from "../../../src/api/row-lines.ts";
+import type { Usage } from "../../../src/contract/response.ts";
 import type { Mark } from "../charts/palette.ts";
 
 /** A row as tables and charts want it. Times in ms since 1970, lengths in ms; null = not known, or not yet. */
@@ -19,6 +20,8 @@ export interface TableRow {
   /** With Codex; of one that runs: so far. */
   took: number | null;
   tokens: number | null;
+  /** By kind, of all its attempts; null while it runs, too. */
+  usage: Usage | null;
   tool_calls: number | null;
   servers: { granted: number; skipped: number; unavailable: number; unknown: number } | null;
   /** By a resources server, when it ended. */
@@ -49,6 +52,7 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
       ended: null,
       took: waits || started === null ? null : Math.max(0, now - started),
       tokens: row.last?.counts?.tokens ?? null,
+      usage: null,
       tool_calls: row.last?.counts?.tool_calls ?? null,
       servers: null,
       reward: null,
@@ -71,6 +75,7 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
     attempts: row.attempts,
     took: row.run_ms ?? (started === null ? null : Math.max(0, ended - started)),
     tokens: row.tokens,
+    usage: row.usage,
     tool_calls: row.tool_calls,
     servers: row.servers,
     reward: row.reward ?? null,
