@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { readBody, serveOnLoopback } from "./loopback.ts";
 import { SESSION_TOKEN_HEADER } from "./session-tokens.ts";
 
 /**
  * What is wrong with it: nobody listens | it never answers | an HTTP error | a web page | the connection is closed without
- * an answer | an error in the protocol's own form.
+ * an answer | an error in the protocol's own form | a result of its own | the right answer, late.
  */
-export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error";
+export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error" | "result" | "slow";
 
 export interface BrokenServerOptions {
   /** Of kind "status"; default 401. */
@@ -21,6 +22,12 @@ export interface BrokenServerOptions {
   echo?: "raw" | "json" | "long" | "cut";
   /** The body is filled up to this many bytes. */
   fillTo?: number;
+  /** Only requests of this JSON-RPC method are broken, e.g. "tools/list"; all others are answered by a server that works. */
+  only?: { method: string; upstream: string };
+  /** Of kind "result". */
+  result?: object;
+  /** Of kind "slow", which needs `only`: milliseconds. */
+  delayMs?: number;
   /** Which header is repeated; default the session token's. */
   echoHeader?: string;
 }
@@ -37,7 +44,7 @@ export async function startBrokenServer(kind: BrokenKind, options: BrokenServerO
   let requests = 0;
   const server = await serveOnLoopback((request, response) => {
     requests++;
-    void answer(kind, request, response, options);
+    answer(kind, request, response, options).catch((error: unknown) => response.destroy(error as Error));
   });
   // The port was free a moment ago: as near to "nobody listens there" as one gets without keeping it.
   if (kind === "refuses") await server.close();
@@ -45,18 +52,35 @@ export async function startBrokenServer(kind: BrokenKind, options: BrokenServerO
 }
 
 async function answer(kind: BrokenKind, request: IncomingMessage, response: ServerResponse, options: BrokenServerOptions): Promise<void> {
+  const { only } = options;
+  const asked = only === undefined && (kind === "hang" || kind === "close") ? null : await readBody(request, 1024 * 1024).catch(() => null);
+  if (only !== undefined && fieldOf(asked, "method") !== only.method) return passOn(only.upstream, request, asked, response);
+  if (kind === "slow") await sleep(options.delayMs ?? 0);
+  if (kind === "slow" && only !== undefined) return passOn(only.upstream, request, asked, response);
   if (kind === "hang") return;
   if (kind === "close") {
     request.socket.destroy();
     return;
   }
-  const asked = await readBody(request, 1024 * 1024).catch(() => null);
   const token = String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? "");
   const said = options.message ?? "the office tools are down";
   const message = `${said}${echoed(token, options.echo, said.length)}`.padEnd(options.fillTo ?? 0, " and so on");
   if (kind === "html") return send(response, 200, "text/html", `<html><body><h1>Welcome</h1><p>${message}</p></body></html>`);
   if (kind === "status") return send(response, options.status ?? 401, "text/plain", message);
-  send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: idOf(asked), error: { code: -32_001, message } }));
+  const outcome = kind === "result" ? { result: options.result ?? {} } : { error: { code: -32_001, message } };
+  send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: fieldOf(asked, "id"), ...outcome }));
+}
+
+/** The same request to the server that works, and its answer. */
+async function passOn(upstream: string, request: IncomingMessage, body: string | null, response: ServerResponse): Promise<void> {
+  const { connection: _connection, "content-length": _length, host: _host, ...headers } = request.headers;
+  const { pathname } = new URL(request.url ?? "/", upstream);
+  const answered = await fetch(new URL(pathname, upstream), {
+    method: request.method ?? "POST",
+    headers: headers as Record<string, string>,
+    ...(request.method === "POST" ? { body } : {}),
+  });
+  send(response, answered.status, answered.headers.get("content-type") ?? "text/plain", await answered.text());
 }
 
 function echoed(token: string, how: BrokenServerOptions["echo"], after: number): string {
@@ -76,9 +100,9 @@ function echoed(token: string, how: BrokenServerOptions["echo"], after: number):
   }
 }
 
-function idOf(body: string | null): unknown {
+function fieldOf(body: string | null, field: "id" | "method"): unknown {
   try {
-    return (JSON.parse(body ?? "") as { id?: unknown }).id ?? null;
+    return (JSON.parse(body ?? "") as { id?: unknown; method?: unknown })[field] ?? null;
   } catch {
     return null;
   }
