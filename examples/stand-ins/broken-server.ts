@@ -11,7 +11,7 @@ import { SESSION_TOKEN_HEADER } from "./session-tokens.ts";
 export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error" | "result" | "slow";
 
 export interface BrokenServerOptions {
-  /** Of kind "status"; default 401. */
+  /** Of kind "status", default 401; of "jsonrpc_error", default 200. */
   status?: number;
   /** What the body says where there is one; default a plain sentence. */
   message?: string;
@@ -24,6 +24,8 @@ export interface BrokenServerOptions {
   fillTo?: number;
   /** Only requests of this JSON-RPC method are broken, e.g. "tools/list"; all others are answered by a server that works. */
   only?: { method: string; upstream: string };
+  /** With `only`: begins an MCP session, which the other requests name and this one forgot. Its error then answers no request (id null). */
+  session?: boolean;
   /** Of kind "result". */
   result?: object;
   /** Of kind "slow", which needs `only`: milliseconds. */
@@ -54,7 +56,10 @@ export async function startBrokenServer(kind: BrokenKind, options: BrokenServerO
 async function answer(kind: BrokenKind, request: IncomingMessage, response: ServerResponse, options: BrokenServerOptions): Promise<void> {
   const { only } = options;
   const asked = only === undefined && (kind === "hang" || kind === "close") ? null : await readBody(request, 1024 * 1024).catch(() => null);
-  if (only !== undefined && fieldOf(asked, "method") !== only.method) return passOn(only.upstream, request, asked, response);
+  if (only !== undefined && fieldOf(asked, "method") !== only.method) {
+    if (options.session === true && fieldOf(asked, "method") === "initialize") response.setHeader("mcp-session-id", "session-1");
+    return passOn(only.upstream, request, asked, response);
+  }
   if (kind === "slow") await sleep(options.delayMs ?? 0);
   if (kind === "slow" && only !== undefined) return passOn(only.upstream, request, asked, response);
   if (kind === "hang") return;
@@ -68,7 +73,9 @@ async function answer(kind: BrokenKind, request: IncomingMessage, response: Serv
   if (kind === "html") return send(response, 200, "text/html", `<html><body><h1>Welcome</h1><p>${message}</p></body></html>`);
   if (kind === "status") return send(response, options.status ?? 401, "text/plain", message);
   const outcome = kind === "result" ? { result: options.result ?? {} } : { error: { code: -32_001, message } };
-  send(response, 200, "application/json", JSON.stringify({ jsonrpc: "2.0", id: fieldOf(asked, "id"), ...outcome }));
+  const id = options.session === true ? null : fieldOf(asked, "id");
+  const status = kind === "jsonrpc_error" ? (options.status ?? 200) : 200;
+  send(response, status, "application/json", JSON.stringify({ jsonrpc: "2.0", id, ...outcome }));
 }
 
 /** The same request to the server that works, and its answer. */

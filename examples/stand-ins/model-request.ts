@@ -33,7 +33,7 @@ export interface ModelRequest {
   compaction: boolean;
   /** Where Codex says it works; null when it does not say. */
   workdir: string | null;
-  /** The text of the newest message of the user, or to a spawned agent, that holds a SCRIPT: line, else the prompt. */
+  /** The text of the newest message of the user, or to a spawned agent, that holds a SCRIPT: line, else of the last one. */
   script_text: string;
 }
 
@@ -63,7 +63,7 @@ export function readModelRequest(path: string, headers: IncomingHttpHeaders, bod
     step: repliesIn(input.slice(task + 1)),
     compaction: /"request_kind":"compaction"/.test(header(headers, "x-codex-turn-metadata") ?? "") || prompt.includes(COMPACTION),
     workdir: userTexts.map((text) => /<cwd>(.+?)<\/cwd>/.exec(text)?.[1]).find((cwd) => cwd !== undefined) ?? null,
-    script_text: told.findLast((text) => /^SCRIPT: /m.test(text)) ?? prompt,
+    script_text: told.findLast((text) => /^SCRIPT: /m.test(text)) ?? told.at(-1) ?? "",
   };
 }
 

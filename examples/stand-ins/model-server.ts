@@ -119,7 +119,7 @@ function play(response: ServerResponse, { current, fault, request }: Played, { o
   if (fault?.kind === "stall") response.write(events);
   // Breaks off once the bytes are out, or the client would see a refused connection instead of a cut stream.
   else if (fault?.kind === "cut") response.write(events, () => response.destroy());
-  else response.end(events, () => fault === null && log.answered(request, id, usage));
+  else response.end(events, () => fault?.kind !== "failed" && log.answered(request, id, usage, fault === null ? "complete" : "incomplete"));
 }
 
 function stepFor(request: ModelRequest, options: ModelServerOptions): Step {

@@ -16,17 +16,23 @@ export interface RecordedRequest {
   request: ModelRequest | null;
 }
 
-/** Whole answers to one thread: what whoever reads Codex must come to. */
-export interface ThreadCount {
-  thread_id: string | null;
-  /** null: the session itself. */
-  parent_thread_id: string | null;
+/** Answers that came to their end, usage included. */
+export interface Answers {
   answered: number;
-  /** Of those, to requests for a summary. */
-  compactions: number;
   usage: Usage;
   /** The newest 1,000. */
   response_ids: string[];
+}
+
+/** What one thread was answered: what whoever reads Codex must come to. */
+export interface ThreadCount extends Answers {
+  thread_id: string | null;
+  /** null: the session itself. */
+  parent_thread_id: string | null;
+  /** Of the answered, those to requests for a summary. */
+  compactions: number;
+  /** Apart from the others: ended by response.incomplete, and billed, though not every Codex tells of them. */
+  incomplete: Answers;
   /** What the model could call in its first request. */
   offered: string[];
 }
@@ -77,22 +83,23 @@ export class RequestLog {
     }
   }
 
-  /** An answer went out whole, its usage with it. */
-  answered(request: ModelRequest, responseId: string, usage: Usage): void {
+  /** An answer went out to its end, its usage with it. */
+  answered(request: ModelRequest, responseId: string, usage: Usage, how: "complete" | "incomplete" = "complete"): void {
     const key = request.capture_key ?? "";
     const threads = this.#threads.get(key) ?? [];
     this.#threads.set(key, threads);
     let count = threads.find(({ thread_id }) => thread_id === request.thread_id);
     if (count === undefined) {
       const { thread_id, parent_thread_id, offered } = request;
-      count = { thread_id, parent_thread_id, answered: 0, compactions: 0, usage: { ...NO_USAGE }, response_ids: [], offered };
+      count = { thread_id, parent_thread_id, ...noAnswers(), compactions: 0, incomplete: noAnswers(), offered };
       threads.push(count);
     }
-    count.answered++;
     if (request.compaction) count.compactions++;
-    count.usage = addUsage(count.usage, usage);
-    count.response_ids.push(responseId);
-    if (count.response_ids.length > MAX_RESPONSE_IDS) count.response_ids.shift();
+    const answers = how === "complete" ? count : count.incomplete;
+    answers.answered++;
+    answers.usage = addUsage(answers.usage, usage);
+    answers.response_ids.push(responseId);
+    if (answers.response_ids.length > MAX_RESPONSE_IDS) answers.response_ids.shift();
   }
 
   /** The threads of a capture key that got an answer, in the order of their first ones. Those without a key are "". */
@@ -121,6 +128,8 @@ export class RequestLog {
     return captureKey === undefined ? records : records.filter(({ request }) => request?.capture_key === captureKey);
   }
 }
+
+const noAnswers = (): Answers => ({ answered: 0, usage: NO_USAGE, response_ids: [] });
 
 /** The sum of each kind of tokens. */
 export function addUsage(one: Usage, other: Usage): Usage {

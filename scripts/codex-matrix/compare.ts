@@ -79,7 +79,7 @@ function modelTold({
   result,
   threadsOf,
 }: Compared): Record<"tokens" | "model calls" | "threads" | "response ids", [string, string]> {
-  const served = result.attempts.map(({ capture_key }) => threadsOf(capture_key));
+  const served = result.attempts.map(({ capture_key }) => tellable(threadsOf(capture_key), version));
   const each = (tell: (attempt: Attempt, threads: readonly ThreadCount[]) => [string, string]): [string, string] => {
     const pairs = result.attempts.map((attempt, index) => tell(attempt, served[index]!));
     return [pairs.map(([expected]) => expected).join(" > "), pairs.map(([, found]) => found).join(" > ")];
@@ -123,6 +123,20 @@ function modelTold({
 /** What a version's transcripts hold. A new one is taken to hold what the newest does. */
 const TELLS_CACHE_WRITES: ByVersion<boolean> = { else: true, "0.144.4": false };
 const TELLS_RESPONSE_IDS: ByVersion<boolean> = { else: true, "0.144.4": false };
+/** Of an answer that ended at the model's output limit. */
+const TELLS_INCOMPLETE: ByVersion<boolean> = { else: true, "0.144.4": false };
+
+/** The server's counts, as far as this Codex tells of them. Pure. */
+export function tellable(threads: readonly ThreadCount[], version: string): readonly ThreadCount[] {
+  if (!forVersion(TELLS_INCOMPLETE, version)) return threads;
+  return threads.map(({ incomplete, ...thread }) => ({
+    ...thread,
+    incomplete,
+    answered: thread.answered + incomplete.answered,
+    usage: addUsage(thread.usage, incomplete.usage),
+    response_ids: [...thread.response_ids, ...incomplete.response_ids],
+  }));
+}
 
 /** Zero and unknown are the same here: Codex does not tell them apart. */
 function tokensText(usage: { [kind in keyof Usage]: number | null }): string {
@@ -200,6 +214,8 @@ function offerTold({ result, threadsOf, offer }: Compared): [string, string] {
 const ALWAYS: ByVersion<readonly GapCode[]> = { else: [], "0.144.4": ["model_call_join_key_unavailable"] };
 /** Where nothing ran, or no answer came, counters are zero or missing. */
 const WITHOUT_ANSWER: readonly GapCode[] = [
+  "subagent_hierarchy_unavailable",
+  "compaction_observations_unavailable",
   "model_call_join_key_unavailable",
   "cached_token_usage_unavailable",
   "reasoning_token_usage_unavailable",

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { exactProfile } from "../../src/codex/profile.ts";
 import { codexBinOf } from "./binaries.ts";
-import { compareSession, type Difference } from "./compare.ts";
+import { compareSession, tellable, type Difference } from "./compare.ts";
 import { catalogueOf, defaultModels, kindOf, type MatrixModel } from "./models.ts";
 import { expectedOffer } from "./offers.ts";
 import type { Row, VersionReport } from "./report.ts";
@@ -46,7 +46,7 @@ function reportOf(run: VersionRun, version: string, models: readonly MatrixModel
     models: Object.fromEntries(models.map(({ name, kind }) => [kind, name])),
     seconds: run.seconds,
     rows: [...run.sessions].sort((one, other) => one.order - other.order).map((session) => rowOf(session, run, version, servers)),
-    run: summaryDifferences(run, servers),
+    run: summaryDifferences(run, servers, version),
   };
 }
 
@@ -71,9 +71,9 @@ function rowOf({ id, scenario, model }: Session, run: VersionRun, version: strin
 }
 
 /** The run's own sum, against all that the model servers sent in it. */
-function summaryDifferences({ summary, results }: VersionRun, { log }: Servers): Difference[] {
+function summaryDifferences({ summary, results }: VersionRun, { log }: Servers, version: string): Difference[] {
   const keys = [...results.values()].flatMap(({ attempts }) => attempts.map(({ capture_key }) => capture_key));
-  const threads = keys.flatMap((key) => log.threadsOf(key));
+  const threads = keys.flatMap((key) => tellable(log.threadsOf(key), version));
   const sum = (kind: "input_tokens" | "output_tokens"): number => threads.reduce((total, { usage }) => total + usage[kind], 0);
   const expected = `in ${sum("input_tokens")} out ${sum("output_tokens")}`;
   const found = summary === null ? "no summary.json" : `in ${summary.usage.input_tokens} out ${summary.usage.output_tokens}`;

@@ -53,8 +53,8 @@ export interface Scenario {
   slow?: true;
 }
 
-/** How a model server lives: on; never there; gone for good, or for 10 s, after its first answer; only busy ones have a limiter to themselves. */
-export type ModelServerLife = "works" | "never there" | "gone after one answer" | "away for 10 s" | "its own";
+/** How a model server lives; one of its own has its limiter to itself, which holds back sessions where a server is too busy. */
+export type ModelServerLife = "works" | "gone at the first call" | "gone after one answer" | "away for 10 s" | "its own";
 
 export const ALL: readonly Kind[] = KINDS;
 /** What has nothing to do with the model's tools is tried with one. */

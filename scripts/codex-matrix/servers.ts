@@ -11,6 +11,8 @@ const SLOW_CALL_MS = 3_000;
 const SLOW_LIST_MS = 5_000;
 const AWAY_MS = 10_000;
 
+const FORGOTTEN = { message: "Bad Request: No valid session ID provided", session: true };
+
 /** What is wrong with each tool server that is not good, and in which request. */
 const BROKEN: Readonly<Record<string, { kind: BrokenKind; method?: string; options?: BrokenServerOptions }>> = {
   refuses: { kind: "refuses" },
@@ -26,7 +28,8 @@ const BROKEN: Readonly<Record<string, { kind: BrokenKind; method?: string; optio
   "no tools": { kind: "result", method: "tools/list", options: { result: { tools: [] } } },
   "tools/list slow": { kind: "slow", method: "tools/list", options: { delayMs: SLOW_LIST_MS } },
   "tools/call 401": { kind: "status", method: "tools/call" },
-  "tools/call 400": { kind: "status", method: "tools/call", options: { status: 400, message: "no such session" } },
+  "forgets sessions (400)": { kind: "jsonrpc_error", method: "tools/call", options: { status: 400, ...FORGOTTEN } },
+  "forgets sessions (200)": { kind: "jsonrpc_error", method: "tools/call", options: FORGOTTEN },
 };
 
 /** The slow one stands in for the archive. */
@@ -68,15 +71,14 @@ export async function startServers(): Promise<Servers> {
     urls.set(name, kept(await startBrokenServer(kind, { ...options, ...only })).url);
   }
   const works = kept(await startModelServer(model));
-  const nobody = await startBrokenServer("refuses");
 
-  /** Ends every connection when the second answer is wanted, and comes back after a while, or not. */
-  async function mortal(backAfterMs: number | null): Promise<string> {
+  /** Ends every connection when one answer more is wanted than it gives, and comes back after a while, or not. */
+  async function mortal(answers: number, backAfterMs: number | null): Promise<string> {
     let gone = false;
     const first = await startModelServer({
       ...model,
       scriptFor(request) {
-        if (request.step > 0 && !gone) {
+        if (request.step >= answers && !gone) {
           gone = true;
           void first.close().then(() => (backAfterMs === null ? undefined : comeBack(backAfterMs)));
         }
@@ -105,9 +107,8 @@ export async function startServers(): Promise<Servers> {
       ),
     async modelServer(life) {
       if (life === "works") return works.captureBaseUrl;
-      if (life === "never there") return `${new URL(nobody.url).origin}/ng-rollout/{capture_key}/v1`;
       if (life === "its own") return kept(await startModelServer(model)).captureBaseUrl;
-      return mortal(life === "away for 10 s" ? AWAY_MS : null);
+      return mortal(life === "gone at the first call" ? 0 : 1, life === "away for 10 s" ? AWAY_MS : null);
     },
     close: async () => void (await Promise.all(closing.map((server) => server.close()))),
   };

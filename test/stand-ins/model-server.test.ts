@@ -151,6 +151,7 @@ test("a spawned agent plays its own script from the start, whatever of its paren
 test("only whole answers are counted, summaries among them, and what was offered is read from wherever Codex puts it", async () => {
   const model = await modelServer();
   const prompt = scriptLine({ steps: [withFault(step(say("ok")), { kind: "cut", times: 1 })] });
+  const halfway = scriptLine({ steps: [withFault(step(), { kind: "incomplete" })] });
   const tools = [
     { type: "namespace", name: "functions", tools: [{ type: "custom", name: "exec" }] },
     { type: "namespace", name: "mcp__office", tools: [{ type: "function", name: "finish" }] },
@@ -162,8 +163,15 @@ test("only whole answers are counted, summaries among them, and what was offered
   const kind = JSON.stringify({ request_kind: "compaction" });
   const summary = await askLite(model.baseUrl, input, { "thread-id": "t", "x-codex-turn-metadata": kind });
   expect(await summary.text()).toContain("[steps done: 0]");
-  expect(model.log.total).toBe(3);
+  await (await askLite(model.baseUrl, [user(halfway)], { "thread-id": "t" })).text();
+  expect(model.log.total).toBe(4);
   expect(model.log.threadsOf("")).toMatchObject([
-    { answered: 2, compactions: 1, usage: { input_tokens: 2_000 }, offered: ["exec", "mcp__office.finish", "tool_search"] },
+    {
+      answered: 2,
+      compactions: 1,
+      usage: { input_tokens: 2_000 },
+      incomplete: { answered: 1, usage: { input_tokens: 1_000 } },
+      offered: ["exec", "mcp__office.finish", "tool_search"],
+    },
   ]);
 });

@@ -24,8 +24,9 @@ export class ModelTally extends RequestLog {
     this.played[record.played] = (this.played[record.played] ?? 0) + 1;
   }
 
-  override answered(request: ModelRequest, responseId: string, usage: Usage): void {
-    super.answered(request, responseId, usage);
+  override answered(request: ModelRequest, responseId: string, usage: Usage, how: "complete" | "incomplete" = "complete"): void {
+    super.answered(request, responseId, usage, how);
+    if (how === "incomplete") return;
     const key = request.capture_key ?? "";
     const one = this.sent.get(key) ?? { answered: 0, usage: NO_USAGE, commands: 0 };
     const reply = scriptIn(request.script_text)?.steps[request.step]?.reply ?? [];

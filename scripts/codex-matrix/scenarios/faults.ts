@@ -12,7 +12,7 @@ const after = (fault: Fault): Script => ({ steps: [step(report()), withFault(ste
 
 /** A fault of the model server; what it strikes is not repeated unless the scenario says so. */
 function fault(name: string, what: Fault, ends: ByVersion<string>, more: Partial<Scenario> = {}): Scenario {
-  const may = ["model_call_outcome_unknown"] as const;
+  const may = ["model_call_outcome_unknown", "partial_model_usage_unavailable"] as const;
   return { name: `model server: ${name}`, kinds: ONE, script: after(what), ends, may, ...more };
 }
 
@@ -26,7 +26,7 @@ const slow = { slow: true, codex: { timeout_seconds: 90 } } as const;
 const lost = provider("stream_lost");
 
 export const faults: readonly Scenario[] = [
-  fault("never there", status(500, ""), lost, { ...slow, model_server: "never there" }),
+  fault("gone at the first call", status(500, ""), lost, { ...slow, model_server: "gone at the first call" }),
   fault("gone after one answer", status(500, ""), lost, { ...slow, script: work(), model_server: "gone after one answer" }),
   fault("away for 10 s", status(500, ""), "completed", { ...slow, script: work(), model_server: "away for 10 s" }),
   fault("closes without an answer", { kind: "close" }, lost, slow),
@@ -53,7 +53,7 @@ export const faults: readonly Scenario[] = [
     status(404, error({ code: "model_not_found", message: "The model does not exist" })),
     `${provider("model_not_found")} final`,
   ),
-  fault("400", status(400, error({})), provider("turn_failed")),
+  fault("400", status(400, error({})), "failed turn_failed agent"),
   fault(
     "400 for a tool's name",
     status(400, error({ message: "Invalid 'tools[8].name': string too long.", param: "tools[8].name", code: "string_above_max_length" })),
