@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { readBody, serveOnLoopback } from "./loopback.ts";
 import { SESSION_TOKEN_HEADER } from "./session-tokens.ts";
 
 /**
  * What is wrong with it: nobody listens | it never answers | an HTTP error | a web page | the connection is closed without
  * an answer | an error in the protocol's own form | a result that is not what was asked for | "no such session", in a form
- * that names no request, as the MCP SDK's servers answer after they were started again.
+ * that names no request, as the MCP SDK's servers answer after they were started again | the
+ * right answer, late.
  */
-export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error" | "bad_result" | "session_lost";
+export type BrokenKind = "refuses" | "hang" | "status" | "html" | "close" | "jsonrpc_error" | "bad_result" | "session_lost" | "slow";
 
 export interface BrokenServerOptions {
   /** The request that meets it; all others are answered as MCP prescribes. Default "initialize", with which every request meets it. */
   at?: "initialize" | "tools/list" | "tools/call";
   /** What it offers when it is asked for that, before the fault. Default `finish`. */
   tools?: readonly string[];
+  /** Of kind "slow": the server that answers everything, and how late the request `at` gets its answer. */
+  late?: { upstream: string; ms: number };
   /** Of kind "status", default 401; of "session_lost", default 400. */
   status?: number;
   /** What the body says where there is one; default a plain sentence. */
@@ -42,7 +46,7 @@ export async function startBrokenServer(kind: BrokenKind, options: BrokenServerO
   let requests = 0;
   const server = await serveOnLoopback((request, response) => {
     requests++;
-    void answer(kind, request, response, options);
+    answer(kind, request, response, options).catch((error: unknown) => response.destroy(error as Error));
   });
   // The port was free a moment ago: as near to "nobody listens there" as one gets without keeping it.
   if (kind === "refuses") await server.close();
@@ -54,6 +58,10 @@ async function answer(kind: BrokenKind, request: IncomingMessage, response: Serv
   const token = String(request.headers[(options.echoHeader ?? SESSION_TOKEN_HEADER).toLowerCase()] ?? "");
   const said = options.message ?? "the office tools are down";
   const call = requestIn(asked);
+  if (options.late !== undefined) {
+    if (call.method === options.at) await sleep(options.late.ms);
+    return passOn(options.late.upstream, request, asked, response);
+  }
   if (options.at !== undefined && options.at !== "initialize" && call.method !== options.at) {
     const { status, body } = goodAnswer(call, options);
     return send(response, status, "application/json", body, { "mcp-session-id": "stand-in-session" });
@@ -68,6 +76,18 @@ async function answer(kind: BrokenKind, request: IncomingMessage, response: Serv
   if (kind === "bad_result") return json({ result: { tools: [{ name: 7, message }] } });
   if (kind === "session_lost") return json({ id: null, error: { code: -32_000, message } }, options.status ?? 400);
   json({ error: { code: -32_001, message } });
+}
+
+/** The same request to the server that works, and its answer. */
+async function passOn(upstream: string, request: IncomingMessage, body: string | null, response: ServerResponse): Promise<void> {
+  const { connection: _connection, "content-length": _length, host: _host, ...headers } = request.headers;
+  const { pathname } = new URL(request.url ?? "/", upstream);
+  const answered = await fetch(new URL(pathname, upstream), {
+    method: request.method ?? "POST",
+    headers: headers as Record<string, string>,
+    ...(request.method === "POST" ? { body } : {}),
+  });
+  send(response, answered.status, answered.headers.get("content-type") ?? "text/plain", await answered.text());
 }
 
 interface Asked {

@@ -10,8 +10,14 @@ import { say, scriptIn, step, type Fault, type Script, type Step, type Usage } f
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const MAX_COUNTED_FAULTS = 20_000;
 
-/** Not zero: Codex cannot tell a counter of zero from a missing one. */
-const DEFAULT_USAGE: Usage = { input_tokens: 1_000, cached_input_tokens: 400, output_tokens: 60, reasoning_output_tokens: 10 };
+/** Not zero, since Codex cannot tell a counter of zero from a missing one, but for the one that only some model servers have. */
+const DEFAULT_USAGE: Usage = {
+  input_tokens: 1_000,
+  cached_input_tokens: 400,
+  cache_write_input_tokens: 0,
+  output_tokens: 60,
+  reasoning_output_tokens: 10,
+};
 
 export interface ModelServerOptions {
   /** Default 0: a free port. */
@@ -93,19 +99,27 @@ async function answer(incoming: IncomingMessage, response: ServerResponse, conte
   const fault = current.fault !== undefined && strikes(current.fault, request, context.struck) ? current.fault : null;
   record(request, fault?.kind ?? "reply", fault === null ? 200 : statusOf(fault));
   await pause(current.delay_ms ?? options.replyDelayMs ?? 150, response);
-  if (!response.destroyed) play(response, current, fault, request, options);
+  if (!response.destroyed) play(response, { current, fault, request }, context);
 }
 
-function play(response: ServerResponse, current: Step, fault: Fault | null, request: ModelRequest, options: ModelServerOptions): void {
+interface Played {
+  current: Step;
+  fault: Fault | null;
+  request: ModelRequest;
+}
+
+function play(response: ServerResponse, { current, fault, request }: Played, { options, log }: Context): void {
+  if (fault?.kind === "close") return void response.destroy();
   if (fault?.kind === "hang") return;
   if (fault?.kind === "status") return respond(response, fault.status, fault.body, fault.headers);
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   const usage = { ...DEFAULT_USAGE, ...defined(options.usage), ...defined(current.usage) };
-  const events = [...(fault === null ? reply(current, request, usage) : broken(fault, request, usage))].map(sse).join("");
+  const id = newId("resp");
+  const events = [...(fault === null ? reply(id, current, request, usage) : broken(id, fault, request, usage))].map(sse).join("");
   if (fault?.kind === "stall") response.write(events);
   // Breaks off once the bytes are out, or the client would see a refused connection instead of a cut stream.
   else if (fault?.kind === "cut") response.write(events, () => response.destroy());
-  else response.end(events);
+  else response.end(events, () => fault?.kind !== "failed" && log.answered(request, id, usage, fault === null ? "complete" : "incomplete"));
 }
 
 function stepFor(request: ModelRequest, options: ModelServerOptions): Step {
@@ -128,19 +142,19 @@ function strikes(fault: Fault, request: ModelRequest, struck: Map<string, number
 }
 
 function statusOf(fault: Fault): number | null {
-  return fault.kind === "hang" ? null : fault.kind === "status" ? fault.status : 200;
+  return fault.kind === "hang" || fault.kind === "close" ? null : fault.kind === "status" ? fault.status : 200;
 }
 
-function* reply(current: Step, request: ModelRequest, usage: Usage): Generator<StreamEvent> {
-  const id = newId("resp");
+function* reply(id: string, current: Step, request: ModelRequest, usage: Usage): Generator<StreamEvent> {
   yield created(id, request.body.model);
   yield* itemEvents(current.reply, request);
   yield completed(id, usage);
 }
 
+type StreamFault = Exclude<Fault, { kind: "hang" | "close" | "status" }>;
+
 /** The stream up to the fault. */
-function* broken(fault: Exclude<Fault, { kind: "hang" | "status" }>, request: ModelRequest, usage: Usage): Generator<StreamEvent> {
-  const id = newId("resp");
+function* broken(id: string, fault: StreamFault, request: ModelRequest, usage: Usage): Generator<StreamEvent> {
   yield created(id, request.body.model);
   yield* itemEvents(fault.after, request);
   if (fault.kind === "cut") yield* halfMessage(fault.after.length);

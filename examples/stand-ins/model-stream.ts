@@ -66,8 +66,18 @@ function wireItem(item: Item, request: ModelRequest): Record<string, unknown> {
     const { server, tool, args } = item.mcp;
     return functionCall({ name: tool, namespace: namespaceOf(server, request), args }, request);
   }
+  if ("custom" in item) {
+    const { name, input } = item.custom;
+    return { type: "custom_tool_call", id: newId("ctc"), call_id: newCallId(request), name, input: filled(input, request) };
+  }
+  if ("search" in item) {
+    const args = { query: item.search, limit: 8 };
+    return { type: "tool_search_call", id: newId("tsc"), call_id: newCallId(request), execution: "client", arguments: args };
+  }
   return functionCall(item.call, request);
 }
+
+const newCallId = (request: ModelRequest): string => callId(request.step, randomBytes(4).toString("hex"));
 
 function functionCall(
   call: { name: string; namespace?: string | undefined; args: object },
@@ -76,7 +86,7 @@ function functionCall(
   return {
     type: "function_call",
     id: newId("fc"),
-    call_id: callId(request.step, randomBytes(4).toString("hex")),
+    call_id: newCallId(request),
     name: call.name,
     ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
     arguments: JSON.stringify(call.args, (_key, value: unknown) => (typeof value === "string" ? filled(value, request) : value)),
@@ -86,7 +96,7 @@ function functionCall(
 /** Codex 0.144.4 offers the server `a-b` as the namespace mcp__a_b. */
 function namespaceOf(server: string, request: ModelRequest): string {
   const exact = `mcp__${server}`;
-  return request.body.tools.some((tool) => tool["name"] === exact) ? exact : exact.replaceAll("-", "_");
+  return request.offered.some((tool) => tool.startsWith(`${exact}.`)) ? exact : exact.replaceAll("-", "_");
 }
 
 function filled(text: string, request: ModelRequest): string {
@@ -104,7 +114,7 @@ function delta(index: number, itemId: string, text: string): StreamEvent {
 function wireUsage(usage: Usage): Record<string, unknown> {
   return {
     input_tokens: usage.input_tokens,
-    input_tokens_details: { cached_tokens: usage.cached_input_tokens },
+    input_tokens_details: { cached_tokens: usage.cached_input_tokens, cache_write_tokens: usage.cache_write_input_tokens },
     output_tokens: usage.output_tokens,
     output_tokens_details: { reasoning_tokens: usage.reasoning_output_tokens },
     total_tokens: usage.input_tokens + usage.output_tokens,

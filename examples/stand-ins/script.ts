@@ -7,10 +7,14 @@ const itemSchema = z.union([
   z.strictObject({ reasoning: z.string() }),
   z.strictObject({ shell: z.string() }),
   z.strictObject({ mcp: z.strictObject({ server: z.string(), tool: z.string(), args: z.record(z.string(), z.json()).default({}) }) }),
-  /** Any other function tool of Codex, e.g. update_plan; those of its agents have a namespace. */
+  /** Any other function tool of Codex, e.g. update_plan; in a namespace e.g. collaboration.spawn_agent. */
   z.strictObject({
     call: z.strictObject({ name: z.string(), namespace: z.string().optional(), args: z.record(z.string(), z.json()).default({}) }),
   }),
+  /** A tool that takes a text: exec (code mode's JavaScript), apply_patch. */
+  z.strictObject({ custom: z.strictObject({ name: z.string(), input: z.string() }) }),
+  /** What Codex' own tool_search is asked, where a model does not see all tools at once. */
+  z.strictObject({ search: z.string() }),
 ]);
 export type Item = z.infer<typeof itemSchema>;
 
@@ -36,6 +40,8 @@ const faultSchema = z.discriminatedUnion("kind", [
   }),
   /** No answer at all, not even a status line. */
   z.strictObject({ kind: z.literal("hang"), ...stopping }),
+  /** The connection is closed without an answer. */
+  z.strictObject({ kind: z.literal("close"), ...stopping }),
   /** The stream begins and then says nothing more. */
   z.strictObject({ kind: z.literal("stall"), ...streaming }),
   /** The connection breaks in the middle of a message. */
@@ -50,6 +56,8 @@ export type Fault = z.infer<typeof faultSchema>;
 const usageSchema = z.strictObject({
   input_tokens: z.int(),
   cached_input_tokens: z.int(),
+  /** 0.171.0 counts them, 0.144.4 does not. */
+  cache_write_input_tokens: z.int(),
   output_tokens: z.int(),
   reasoning_output_tokens: z.int(),
 });
@@ -75,6 +83,16 @@ export const shell = (command: string): Item => ({ shell: command });
 export const mcp = (server: string, tool: string, args: Record<string, z.core.util.JSONType> = {}): Item => ({
   mcp: { server, tool, args },
 });
+
+export const exec = (javascript: string): Item => ({ custom: { name: "exec", input: javascript } });
+export const applyPatch = (patch: string): Item => ({ custom: { name: "apply_patch", input: patch } });
+export const search = (query: string): Item => ({ search: query });
+export const collaboration = (name: string, args: Record<string, z.core.util.JSONType> = {}): Item => ({
+  call: { name, namespace: "collaboration", args },
+});
+/** Starts another agent, which plays a script of its own. */
+export const spawnAgent = (task_name: string, script: Script, more: Record<string, z.core.util.JSONType> = {}): Item =>
+  collaboration("spawn_agent", { task_name, message: `Do your part.\n${scriptLine(script)}`, ...more });
 
 /** One reply of these items. */
 export const step = (...reply: Item[]): Step => ({ reply });

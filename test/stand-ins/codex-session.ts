@@ -13,6 +13,8 @@ export interface CodexSession {
   prompt: string;
   /** Tool servers by name, each with the session's token. */
   servers?: Record<string, { url: string; token: string }>;
+  /** Default one that Codex does not know. */
+  model?: string;
   streamRetries?: number;
   /** Fills the workdir before the start. */
   prepare?: (workdir: string) => void;
@@ -64,7 +66,7 @@ function configToml(session: CodexSession, workdir: string): string {
       `[mcp_servers.${name}]\nurl = "${url}"\nhttp_headers = { "${SESSION_TOKEN_HEADER}" = "${token}" }\nrequired = true\n`,
   );
   return `model_provider = "rollcall"
-model = "stand-in"
+model = "${session.model ?? "stand-in"}"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 web_search = "disabled"

@@ -2,11 +2,26 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startModelServer, type ModelServer, type ModelServerOptions } from "../../examples/stand-ins/model-server.ts";
 import { startOfficeTools, type OfficeTools } from "../../examples/stand-ins/office-tools.ts";
-import { mcp, reasoning, say, scriptLine, shell, step, withFault, type Script } from "../../examples/stand-ins/script.ts";
+import {
+  applyPatch,
+  collaboration,
+  exec,
+  mcp,
+  reasoning,
+  say,
+  scriptLine,
+  search,
+  shell,
+  spawnAgent,
+  step,
+  withFault,
+  type Script,
+} from "../../examples/stand-ins/script.ts";
 import type { CodexBinary } from "../../src/codex/binary.ts";
 import { runCodex, type CodexEvent } from "./codex-session.ts";
 
 const KEY = "model-key-for-tests";
+const HUGE = { input_tokens: 50_000, cached_input_tokens: 5_000, output_tokens: 500, reasoning_output_tokens: 50 };
 
 async function modelServer(options: ModelServerOptions = {}): Promise<ModelServer> {
   const server = await startModelServer({ apiKey: KEY, ...options });
@@ -126,6 +141,67 @@ export function standInsUnder({ name, codex }: { name: string; codex: CodexBinar
       expect(items(run.events, "command_execution").map((item) => item.aggregated_output)).toEqual(["1\n", "2\n", "3\n"]);
       expect(items(run.events, "agent_message").map(({ text }) => text)).toEqual(["counted"]);
       expect(model.log.requests("long").filter(({ request }) => request?.compaction)).toHaveLength(1);
+    });
+
+    test("a code-mode model runs JavaScript and an agent of its own, whose calls are counted under its thread", async () => {
+      const [model, tools] = [await modelServer(), await officeTools()];
+      const child = {
+        steps: [
+          { ...step(exec(`text((await tools.mcp__office__finish({reason: "by the agent", paths: []})).content[0].text)`)), usage: HUGE },
+          { ...step(say("The agent is done.")), usage: HUGE },
+        ],
+      };
+      const run = await runCodex(codex, {
+        baseUrl: model.captureBaseUrl.replace("{capture_key}", "agents"),
+        apiKey: KEY,
+        model: "gpt-5.6-sol", // both versions know it as code mode with agents
+        servers: { office: { url: tools.url, token: tools.mintToken("session-2") } },
+        prompt: prompt({
+          steps: [
+            step(exec(`text(await tools.apply_patch("*** Begin Patch\\n*** Add File: made.txt\\n+made\\n*** End Patch\\n"))`)),
+            step(exec(`text((await tools.exec_command({cmd: "cat made.txt"})).output)`)),
+            step(spawnAgent("sub_one", child)),
+            step(collaboration("wait_agent", { timeout_ms: 30_000 })),
+            step(say("All is done.")),
+          ],
+        }),
+      });
+
+      expect(run.exitCode).toBe(0);
+      expect(items(run.events, "command_execution").map((item) => item.aggregated_output)).toEqual(["made\n"]);
+      expect(items(run.events, "agent_message").map(({ text }) => text)).toEqual(["All is done."]);
+      const [root, agent, ...more] = model.log.threadsOf("agents");
+      expect([root, agent, more]).toMatchObject([
+        { parent_thread_id: null, answered: 5, usage: { input_tokens: 5_000 } },
+        { parent_thread_id: root!.thread_id, answered: 2, usage: { input_tokens: 100_000 } },
+        [],
+      ]);
+      expect(root!.offered).toEqual(expect.arrayContaining(["exec", "wait", "collaboration.spawn_agent"]));
+      expect(tools.calls.map(({ tool, thread_id }) => [tool, thread_id])).toEqual([["finish", agent!.thread_id]]);
+    });
+
+    test("a model that searches its tools and writes patches does both", async () => {
+      const [model, tools] = [await modelServer(), await officeTools()];
+      const run = await runCodex(codex, {
+        baseUrl: model.captureBaseUrl.replace("{capture_key}", "searches"),
+        apiKey: KEY,
+        model: "gpt-5.5",
+        servers: { office: { url: tools.url, token: tools.mintToken("session-3") } },
+        prompt: prompt({
+          steps: [
+            step(search("hand the work in")),
+            step(applyPatch("*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n")),
+            step(mcp("office", "finish", { reason: "found", paths: ["{{workdir}}/made.txt"] })),
+          ],
+        }),
+      });
+
+      expect(run.exitCode).toBe(0);
+      expect(items(run.events, "file_change")).toHaveLength(1);
+      expect(tools.calls.map(({ tool, outcome }) => [tool, outcome])).toEqual([["finish", "ok"]]);
+      const sent = JSON.stringify(model.log.requests("searches").at(-1)?.request?.body.input);
+      expect(sent).toContain("tool_search_output");
+      expect(model.log.threadsOf("searches")).toMatchObject([{ answered: 4 }]);
     });
 
     test.each<[string, Parameters<typeof withFault>[1], string]>([

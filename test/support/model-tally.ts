@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { RequestLog, type RecordedRequest } from "../../examples/stand-ins/request-log.ts";
+import type { ModelRequest } from "../../examples/stand-ins/model-request.ts";
+import { addUsage, NO_USAGE, RequestLog, type RecordedRequest } from "../../examples/stand-ins/request-log.ts";
 import { scriptIn, type Usage } from "../../examples/stand-ins/script.ts";
 
 /** What the stand-in model sent in the session of one capture key. */
@@ -11,7 +12,7 @@ export interface Sent {
   commands: number;
 }
 
-/** Counts what a model server played, beside its log: what a run is measured against. Scripts are those in the prompts, with usage in each step. */
+/** Counts what a model server played, beside its log: what a run is measured against. Scripts are those in the prompts. */
 export class ModelTally extends RequestLog {
   /** By capture key. */
   readonly sent = new Map<string, Sent>();
@@ -21,17 +22,18 @@ export class ModelTally extends RequestLog {
   override add(record: RecordedRequest, bytes: number): void {
     super.add(record, bytes);
     this.played[record.played] = (this.played[record.played] ?? 0) + 1;
-    const { request } = record;
-    if (request === null || record.played !== "reply") return;
+  }
+
+  override answered(request: ModelRequest, responseId: string, usage: Usage, how: "complete" | "incomplete" = "complete"): void {
+    super.answered(request, responseId, usage, how);
+    if (how === "incomplete") return;
     const key = request.capture_key ?? "";
-    const one = this.sent.get(key) ?? { answered: 0, usage: { ...NONE }, commands: 0 };
-    this.sent.set(key, one);
-    const played = scriptIn(request.script_text)?.steps[request.step];
-    one.answered++;
-    one.commands += played?.reply.filter((item) => "shell" in item).length ?? 0;
-    for (const field of FIELDS) one.usage[field] += played?.usage?.[field] ?? Number.NaN;
+    const one = this.sent.get(key) ?? { answered: 0, usage: NO_USAGE, commands: 0 };
+    const reply = scriptIn(request.script_text)?.steps[request.step]?.reply ?? [];
+    this.sent.set(key, {
+      answered: one.answered + 1,
+      usage: addUsage(one.usage, usage),
+      commands: one.commands + reply.filter((item) => "shell" in item).length,
+    });
   }
 }
-
-const NONE: Usage = { input_tokens: 0, cached_input_tokens: 0, output_tokens: 0, reasoning_output_tokens: 0 };
-const FIELDS = Object.keys(NONE) as (keyof Usage)[];
