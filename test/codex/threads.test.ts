@@ -46,7 +46,8 @@ describe.each(VERSIONS)("the threads of a session of Codex %s", (version) => {
     expect([session.facts.usage?.total_tokens ?? null, threads.reduce((sum, one) => sum + one.model_calls, 0)]).toEqual([tokens, calls]);
     const listed = model_calls.reduce((sum, call) => sum + call.tokens.input_tokens + call.tokens.output_tokens, 0);
     expect([listed, model_calls.length]).toEqual([tokens, calls]);
-    expect(model_calls.map(({ at }) => at)).toEqual(model_calls.map(({ at }) => at).sort());
+    const times = model_calls.map(({ at }) => Date.parse(at ?? ""));
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
     const ids = model_calls.map(({ response_id }) => response_id);
     expect(new Set(ids).size).toBe(version === "0.144.4" ? 1 : calls);
     expect(ids.includes(null)).toBe(version === "0.144.4");

@@ -90,6 +90,18 @@ describe("readTranscript", () => {
     expect(many.calls.length).toBeLessThan(400);
   });
 
+  it("counts no fewer tokens when the totals fall, as they do when the context is full", async () => {
+    const totals = (input_tokens: number, output_tokens: number): string =>
+      record("event_msg", { type: "token_count", info: { total_token_usage: { input_tokens, output_tokens } } });
+    const facts = await read(totals(1_000, 10) + totals(0, 0) + totals(700, 20) + totals(100, 30));
+    expect(facts.modelCalls.map(({ usage }) => [usage.input_tokens, usage.output_tokens])).toEqual([
+      [1_000, 10],
+      [700, 20],
+      [100, 30],
+    ]);
+    expect(facts.usage).toMatchObject({ input_tokens: 1_800, output_tokens: 60 });
+  });
+
   it("uses no call id that came twice", async () => {
     const facts = await read(call("a") + call("b") + call("a"));
     expect(facts).toMatchObject({ repeatedCallIds: ["a"], calls: [expect.objectContaining({ call_id: "b" })] });

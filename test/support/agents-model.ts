@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { readBody, serveOnLoopback } from "../../examples/stand-ins/loopback.ts";
 import { created, sse, type StreamEvent } from "../../examples/stand-ins/model-stream.ts";
 
@@ -25,19 +25,23 @@ export async function startAgentsModel(script: Record<"root" | "sub", AgentReply
   const served: AgentsModel["served"] = { root: { answered: 0, open: 0, tokens: 0 }, sub: { answered: 0, open: 0, tokens: 0 } };
   let subAsked = (): void => undefined;
   const asked = new Promise<void>((resolve) => (subAsked = resolve));
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    await readBody(request, MAX_BODY_BYTES);
+    const who = request.headers["x-openai-subagent"] === undefined ? "root" : "sub";
+    const mine = served[who];
+    if (who === "sub") subAsked();
+    const reply = script[who][mine.answered + mine.open] ?? [{ say: "Done." }];
+    if (reply === "hang") {
+      mine.open++;
+      return;
+    }
+    mine.answered++;
+    mine.tokens += TOKENS[who][0] + TOKENS[who][1];
+    if (!Array.isArray(reply)) await asked;
+    answer(response, Array.isArray(reply) ? reply : reply.whenSubAsked, TOKENS[who]);
+  };
   const server = await serveOnLoopback((request, response) => {
-    void (async () => {
-      await readBody(request, MAX_BODY_BYTES);
-      const who = request.headers["x-openai-subagent"] === undefined ? "root" : "sub";
-      const mine = served[who];
-      if (who === "sub") subAsked();
-      const reply = script[who][mine.answered + mine.open] ?? [{ say: "Done." }];
-      if (reply === "hang") return void mine.open++;
-      mine.answered++;
-      mine.tokens += TOKENS[who][0] + TOKENS[who][1];
-      if (!Array.isArray(reply)) await asked;
-      answer(response, Array.isArray(reply) ? reply : reply.whenSubAsked, TOKENS[who]);
-    })();
+    serve(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
   return { baseUrl: `${server.origin}/ng-rollout/{capture_key}/v1`, served, close: () => server.close() };
 }
