@@ -30,8 +30,9 @@ export function signOf(outcome: Outcome, answered: boolean | null): Sign {
   const { status, failure, incomplete_cause, cause_class } = outcome;
   if (status === "cancelled" || status === "refused" || isBackOff(outcome)) return { kind: "none" };
   if (cause_class === "infrastructure" || cause_class === "model_provider") {
-    const cause_code = failure?.cause_code ?? incomplete_cause ?? "unknown";
-    const reason = failure?.failure_reason ?? "the model never answered";
+    // A completed session is of this class only where the model server answered with nothing.
+    const cause_code = failure?.cause_code ?? incomplete_cause ?? "model_answer_empty";
+    const reason = failure?.failure_reason ?? (status === "completed" ? "the model's answer was empty" : "the model never answered");
     return {
       kind: "bad",
       cause: { cause_class, failure_kind: failure?.failure_kind ?? null, cause_code, answered: answered === true, reason },

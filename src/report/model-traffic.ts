@@ -2,6 +2,7 @@
 import type { EvidenceSource } from "../artifacts/open-evidence.ts";
 import { readLines } from "../codex/lines.ts";
 import { answeredCalls, readTranscript } from "../codex/transcript.ts";
+import { ERROR_CLASSES } from "../codex/profiles/texts.ts";
 import type { RolloutRow } from "./rollout-row.ts";
 
 /** What a rollout asked of the model server, in all its attempts. */
@@ -65,13 +66,9 @@ function errorMessage(text: string): string | null {
  * Codex replaces or passes on the body, "context_length", "cut_off" for a connection or stream that broke, "max_output_tokens", "other". Pure.
  */
 export function errorClass(message: string): string {
-  if (/context_length_exceeded|ran out of room in the model.s context window/.test(message)) return "context_length";
-  const status = /(?:unexpected status|last status:) (\d{3})\b/.exec(message)?.[1];
-  if (status !== undefined) return status;
-  if (/Incomplete response returned, reason: max_output_tokens/.test(message)) return "max_output_tokens";
-  if (/re currently experiencing high demand/.test(message)) return "5xx";
-  if (message.startsWith("Quota exceeded")) return "429";
-  if (message.startsWith(`{"error":`)) return "400";
-  if (/stream disconnected before completion|Connection failed|error sending request/.test(message)) return "cut_off";
+  for (const [text, found] of ERROR_CLASSES) {
+    const match = text.exec(message);
+    if (match !== null) return found ?? match[1] ?? "other";
+  }
   return "other";
 }

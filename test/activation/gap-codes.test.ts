@@ -9,6 +9,7 @@ import { sessionGaps } from "../../src/codex/gaps.ts";
 import { verdictOf } from "../../src/codex/verdict.ts";
 import type { ToolGrant } from "../../src/contract/grant.ts";
 import { gapCodeSchema, type GapCode } from "../../src/contract/observation.ts";
+import { FAULTS, outcomeOf } from "../codex/faults.ts";
 import { factsOf, joinedWith, transcripts, type Version } from "../codex/recordings.ts";
 import { abortWith, attemptRunner, type RunOptions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
@@ -108,6 +109,13 @@ function planned(...grants: { name: string; type?: "mcp" | "direct_http" }[]): C
 
 const instructions = { sandbox: { files: [{ path: "AGENTS.md", content: "Be brief." }] } };
 const silent = { codex: { timeout_seconds: 2 } };
+
+/** The gaps of a fault in the table of all faults. */
+async function fault(title: string): Promise<GapCode[]> {
+  const found = FAULTS.find(({ fault: name }) => name === title);
+  if (found === undefined) throw new Error(`no such fault: ${title}`);
+  return (await outcomeOf(found, "0.171.0")).split(" ").slice(3) as GapCode[];
+}
 
 /** Each code: when it is there, and the nearest case in which it is not; "always" where it is never not there. */
 const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (() => Codes) | "always" }>> = {
@@ -218,6 +226,26 @@ const TABLE: Partial<Record<GapCode, { when: string; holds: () => Codes; else: (
     when: "the workdir holds instructions that this Codex does not read",
     holds: () => attempt("reads-all", instructions, { version: "0.171.0" }),
     else: () => attempt("reads-all", instructions, { version: "0.144.4" }),
+  },
+  mcp_session_lost: {
+    when: "a limit struck while a tool server owed an answer",
+    holds: () => fault("a tool server forgot the session: 400 and an error for no request"),
+    else: () => fault("a required tool answers 401"),
+  },
+  required_tool_not_offered: {
+    when: "no server offers a required tool",
+    holds: () => fault("the servers do not offer a required tool"),
+    else: () => fault("a required tool is offered and not called"),
+  },
+  required_tool_refused: {
+    when: "a required tool's call was answered 401",
+    holds: () => fault("a required tool answers 401"),
+    else: () => fault("a required tool is offered and not called"),
+  },
+  model_answer_empty: {
+    when: "the answer had no item and no token",
+    holds: () => fault("it answers with nothing, and counts no token"),
+    else: () => fault("its stream breaks off once"),
   },
   mcp_server_skipped: {
     when: "Codex cannot use an optional server's name",

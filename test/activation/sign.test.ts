@@ -34,6 +34,8 @@ describe("what an attempt's end tells a run's breaker", () => {
     ["a sandbox that could not be made", failed("infrastructure", "sandbox_failed"), "bad"],
     ["a model server that fails", failed("model_provider", "turn_failed"), "bad"],
     ["a model never heard", ended({ status: "incomplete", incomplete_cause: "wall_clock", cause_class: "model_provider" }), "bad"],
+    ["an empty answer", ended({ cause_class: "model_provider" }), "bad"],
+    ["a broken grant", ended({ cause_class: "grant" }), "none"],
     ["a model server that asks to wait", failed("model_provider", "rate_limited"), "none"],
     ["a task's own grant", failed("grant", "mcp_server_unreachable"), "none"],
     ["a cancel", ended({ status: "cancelled", cause_class: "cancelled" }), "none"],
@@ -50,6 +52,12 @@ describe("what an attempt's end tells a run's breaker", () => {
     const silent = signOf(ended({ status: "incomplete", incomplete_cause: "idle", cause_class: "model_provider" }), null);
     expect(silent).toMatchObject({
       cause: { failure_kind: null, cause_code: "idle", answered: false, reason: "the model never answered" },
+    });
+  });
+
+  it("says what was wrong with an answer that held nothing", () => {
+    expect(signOf(ended({ cause_class: "model_provider" }), true)).toMatchObject({
+      cause: { cause_code: "model_answer_empty", reason: "the model's answer was empty" },
     });
   });
 

@@ -86,3 +86,14 @@ export const TRANSPORT = /^(?:Send message error )?Transport \[[^\]]*\] error: /
 /** The error of an MCP call that its server refused for the session's credentials. */
 export const CALL_UNAUTHORIZED =
   /^tool call error: tool call failed for `[^`]*`\s+Caused by:\s+Transport send error: Transport \[[^\]]*\] error: (?:unexpected server response: HTTP 40[13]\b|Auth required\b)/;
+
+/** What kind of answer of the model server a top-level error tells of, the first that fits; null = the HTTP status that it holds. */
+export const ERROR_CLASSES: readonly (readonly [RegExp, string | null])[] = [
+  [/context_length_exceeded|ran out of room in the model.s context window/, "context_length"],
+  [/(?:unexpected status|last status:) (\d{3})\b/, null],
+  [/Incomplete response returned, reason: max_output_tokens/, "max_output_tokens"],
+  [/re currently experiencing high demand/, "5xx"],
+  [/^Quota exceeded|^You.ve hit your usage limit/, "429"],
+  [/^\{"error":/, "400"],
+  [/stream disconnected before completion|Connection failed|error sending request/, "cut_off"],
+];

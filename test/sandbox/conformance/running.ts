@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PACKAGED_CODEX_VERSION } from "../../../src/codex/binary.ts";
 import { finish, processesNaming, run, sh, start, uniqueSeconds, until, type Check } from "./setting.ts";
+
+function parentOf(pid: number): number {
+  return Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+}
 
 /** Starting, streaming, stopping. */
 export const runningChecks: Check[] = [
@@ -19,8 +24,28 @@ export const runningChecks: Check[] = [
     run: async (context) => {
       const sandbox = await context.open();
       for (const signal of ["KILL", "TERM", "SEGV"]) {
-        const { exit } = await run(sandbox, ["/bin/sh", "-c", `kill -${signal} $$`]);
+        // Another process stays: where none does, who died first cannot be told for certain.
+        const { exit } = await run(sandbox, ["/bin/sh", "-c", `sleep 5 >/dev/null 2>&1 & kill -${signal} $$`]);
         assert.deepEqual(exit, { started: true, code: null, signal: `SIG${signal}` });
+      }
+    },
+  },
+  {
+    title: "a sandbox that was killed from outside is told from a command that another one killed [E11]",
+    only: "bubblewrap",
+    run: async (context) => {
+      for (const by of ["pid 1", "bwrap", "inside"]) {
+        const seconds = uniqueSeconds();
+        const kills = by === "inside" ? `(kill -9 $$; exec sleep ${seconds}) >/dev/null 2>&1 & ` : "";
+        const running = start(await context.open(), ["/bin/sh", "-c", `${kills}sleep ${seconds}; true`]);
+        if (by !== "inside") {
+          const sleeping = (): number | undefined => processesNaming(`sleep\0${seconds}`)[0];
+          await until(() => sleeping() !== undefined, "the command runs");
+          const pid1 = parentOf(parentOf(sleeping()!)); // of the shell
+          process.kill(by === "bwrap" ? parentOf(pid1) : pid1, "SIGKILL");
+        }
+        const killed = { started: true, code: null, signal: "SIGKILL" };
+        assert.deepEqual(await running.exited, by === "inside" ? killed : { ...killed, outside: true }, by);
       }
     },
   },
