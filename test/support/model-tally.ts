@@ -7,6 +7,8 @@ export interface Sent {
   /** Whole replies. */
   answered: number;
   usage: Usage;
+  /** Of the last reply. */
+  last: Usage;
   /** Commands in them. */
   commands: number;
 }
@@ -24,12 +26,12 @@ export class ModelTally extends RequestLog {
     const { request } = record;
     if (request === null || record.played !== "reply") return;
     const key = request.capture_key ?? "";
-    const one = this.sent.get(key) ?? { answered: 0, usage: { ...NONE }, commands: 0 };
+    const one = this.sent.get(key) ?? { answered: 0, usage: { ...NONE }, last: { ...NONE }, commands: 0 };
     this.sent.set(key, one);
     const played = scriptIn(request.script_text)?.steps[request.step];
     one.answered++;
     one.commands += played?.reply.filter((item) => "shell" in item).length ?? 0;
-    for (const field of FIELDS) one.usage[field] += played?.usage?.[field] ?? Number.NaN;
+    for (const field of FIELDS) one.usage[field] += one.last[field] = played?.usage?.[field] ?? Number.NaN;
   }
 }
 
