@@ -12,14 +12,14 @@ import { overflowOf, watchedBrowser } from "./watched-browser.ts";
 
 const WEB = fileURLToPath(new URL("../../dist/web/", import.meta.url));
 const WAIT = { timeout: 60_000 };
-const TOKENS: Thread["tokens"] = {
+const TOKENS = {
   input_tokens: 5_000,
   cached_input_tokens: 400,
   cache_write_input_tokens: 30,
   output_tokens: 100,
   reasoning_output_tokens: 20,
 };
-const USAGE: Usage = { ...TOKENS, total_tokens: 5_100 } as Usage;
+const USAGE: Usage = { ...TOKENS, total_tokens: 5_100 };
 const THREADS: Thread[] = [
   { thread_id: "t0", parent_thread_id: null, agent_path: null, model_calls: 1, tokens: TOKENS, open_model_calls: 0 },
   { thread_id: "t1", parent_thread_id: "t0", agent_path: HOSTILE, model_calls: 0, tokens: TOKENS, open_model_calls: 1 },
