@@ -111,8 +111,8 @@ type Usage = Omit<Sent, "cache_write_input_tokens">;
 
 /** All that were told. */
 function expectItsTokens({ summary, metrics, tally }: ReferenceRun): Usage {
-  // Of a session that failed none are.
-  const usages = [...tally.sent].flatMap(([key, { usage }]) => (key === ODD.killer ? [] : [usage]));
+  // Of the killer's last answer no record tells: Codex counts it when its command has ended, which ended Codex.
+  const usages = [...tally.sent].map(([key, { usage, last }]) => (key === ODD.killer ? without(usage, last) : usage));
   const sum = (field: keyof Usage): number => usages.reduce((total, usage) => total + usage[field], 0);
   const usage: Usage = {
     input_tokens: sum("input_tokens"),
@@ -120,13 +120,21 @@ function expectItsTokens({ summary, metrics, tally }: ReferenceRun): Usage {
     output_tokens: sum("output_tokens"),
     reasoning_output_tokens: sum("reasoning_output_tokens"),
   };
-  expect(summary.usage).toEqual({ sessions: usages.length, ...usage, total_tokens: usage.input_tokens + usage.output_tokens });
+  const total_tokens = usage.input_tokens + usage.output_tokens;
+  expect(summary.usage).toMatchObject({ sessions: ROLLOUTS, unknown_sessions: 0, ...usage, total_tokens });
+  expect(summary.budget?.used.tokens).toBe(total_tokens);
+  expect(metrics.usage).toEqual(summary.usage);
   expect(metrics.tokens).toMatchObject({
-    input: { n: usages.length, total: usage.input_tokens, max: Math.max(...usages.map(({ input_tokens }) => input_tokens)) },
-    output: { n: usages.length, total: usage.output_tokens },
-    cached_input: { n: usages.length, total: usage.cached_input_tokens },
+    input: { n: ROLLOUTS, total: usage.input_tokens, max: Math.max(...usages.map(({ input_tokens }) => input_tokens)) },
+    output: { n: ROLLOUTS, total: usage.output_tokens },
+    cached_input: { n: ROLLOUTS, total: usage.cached_input_tokens },
   });
   return usage;
+}
+
+function without(usage: Usage, part: Usage): Usage {
+  const names = Object.keys(usage) as (keyof Usage)[];
+  return Object.fromEntries(names.map((name) => [name, usage[name] - part[name]])) as Usage;
 }
 
 /** Those over MCP as their server counted them, commands as the model asked for them. */
@@ -165,7 +173,8 @@ function expectItsTexts({ ended, out }: ReferenceRun, { answered, usage }: { ans
     /failure kind +│ 1 kill_shaped /,
     /required tools +│ called in 217 of 220 sessions, more than once in 1 /,
     new RegExp(
-      `model usage +│ ${amount(usage.input_tokens)} in \\(${amount(usage.cached_input_tokens)} cached\\), ${amount(usage.output_tokens)} out, in 219 sessions `,
+      `model usage +│ ${amount(usage.input_tokens)} in \\(${amount(usage.cached_input_tokens)} cached\\), ` +
+        `${amount(usage.output_tokens)} out \\(${amount(usage.reasoning_output_tokens)} reasoning\\), in 220 `,
     ),
   ])
     expect(ended.stdout).toMatch(line);
@@ -174,7 +183,8 @@ function expectItsTexts({ ended, out }: ReferenceRun, { answered, usage }: { ans
     "- Called finish: **217** (of 220 expected; 1 more than once)",
     "- Failed: **1** (of 220 expected)",
     `- Model calls: **${amount(answered)}** (answered, in 220 rollouts; mean ${Number((answered / ROLLOUTS).toFixed(1))})`,
-    `- Tokens: **${amount(usage.input_tokens + usage.output_tokens)}** (${amount(usage.input_tokens)} in, ${amount(usage.output_tokens)} out; 219 rollouts)`,
+    `- Tokens: **${amount(usage.input_tokens + usage.output_tokens)}** (${amount(usage.input_tokens)} in (${amount(usage.cached_input_tokens)} cached), ` +
+      `${amount(usage.output_tokens)} out (${amount(usage.reasoning_output_tokens)} reasoning), in 220 sessions`,
     "| called finish | 217 of 220 (98.6 %) |",
     "| ended without finish | 1 of 220 (0.5 %) |",
     "| limit, without finish | 1 of 220 (0.5 %) |",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Usage } from "../../src/contract/response.ts";
 import type { Evidence } from "../../src/contract/result.ts";

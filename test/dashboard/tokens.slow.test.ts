@@ -12,14 +12,14 @@ import { overflowOf, watchedBrowser } from "./watched-browser.ts";
 
 const WEB = fileURLToPath(new URL("../../dist/web/", import.meta.url));
 const WAIT = { timeout: 60_000 };
-const TOKENS: Thread["tokens"] = {
+const TOKENS = {
   input_tokens: 5_000,
   cached_input_tokens: 400,
   cache_write_input_tokens: 30,
   output_tokens: 100,
   reasoning_output_tokens: 20,
 };
-const USAGE: Usage = { ...TOKENS, total_tokens: 5_100 } as Usage;
+const USAGE: Usage = { ...TOKENS, total_tokens: 5_100 };
 const THREADS: Thread[] = [
   { thread_id: "t0", parent_thread_id: null, agent_path: null, model_calls: 1, tokens: TOKENS, open_model_calls: 0 },
   { thread_id: "t1", parent_thread_id: "t0", agent_path: HOSTILE, model_calls: 0, tokens: TOKENS, open_model_calls: 1 },
@@ -28,7 +28,25 @@ const CALLS: ModelCall[] = [
   { thread_id: "t0", response_id: HOSTILE, at: "2026-11-29T16:00:02.000Z", kind: "turn", tokens: TOKENS },
   { thread_id: "t1", response_id: null, at: null, kind: "compaction", tokens: { ...TOKENS, cache_write_input_tokens: null } },
 ];
-const EVIDENCE = { turn_started: true, required_tools_missing: [], reconnects: 0 } as unknown as Evidence;
+const EVIDENCE: Evidence = {
+  turn_started: true,
+  turn_completed: false,
+  model_answered: true,
+  exit_code: 1,
+  signal: null,
+  oom_killed: null,
+  memory_limit_reached: null,
+  launch_error: null,
+  stopped: null,
+  elapsed_ms: 1_000,
+  reconnects: 0,
+  tools_called: {},
+  required_tools: [],
+  required_tools_missing: [],
+  cleanup_error: null,
+  threads: [],
+  model_calls: [],
+};
 
 it("the run's page has the tokens of all attempts by kind, an activation's page each attempt's threads and model calls; what others named is text", async () => {
   const rig = await startApiRig({ ports: { web: WEB } });
@@ -36,7 +54,7 @@ it("the run's page has the tokens of all attempts by kind, an activation's page 
   for (const id of ["act-1", "act-2"]) {
     const attempts = [
       attemptOf(0, { usage: USAGE, evidence: { ...EVIDENCE, threads: THREADS, model_calls: CALLS } }),
-      attemptOf(1, { evidence: { ...EVIDENCE, threads: [], model_calls: [] } }),
+      attemptOf(1, { evidence: EVIDENCE }),
       attemptOf(2, { usage: USAGE, status: "completed" }),
     ];
     const { result } = await rig.store.commit(resultOf(id, { attempts, usage: usageOfAttempts(attempts) }));

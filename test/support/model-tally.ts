@@ -8,6 +8,8 @@ export interface Sent {
   /** Whole replies. */
   answered: number;
   usage: Usage;
+  /** Of the last reply. */
+  last: Usage;
   /** Commands in them. */
   commands: number;
 }
@@ -28,11 +30,12 @@ export class ModelTally extends RequestLog {
     super.answered(request, responseId, usage, how);
     if (how === "incomplete") return;
     const key = request.capture_key ?? "";
-    const one = this.sent.get(key) ?? { answered: 0, usage: NO_USAGE, commands: 0 };
+    const one = this.sent.get(key) ?? { answered: 0, usage: NO_USAGE, last: NO_USAGE, commands: 0 };
     const reply = scriptIn(request.script_text)?.steps[request.step]?.reply ?? [];
     this.sent.set(key, {
       answered: one.answered + 1,
       usage: addUsage(one.usage, usage),
+      last: usage,
       commands: one.commands + reply.filter((item) => "shell" in item).length,
     });
   }

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { AttemptReport } from "../../src/activation/settle.ts";
 import { CAUSE_CODES, type Failure } from "../../src/contract/failure.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { usageOfAttempts } from "../../src/contract/usage.ts";
 import { announceEnd } from "../../src/queue/ended.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
 import { readFleet } from "../../src/queue/fleet-reading.ts";
@@ -146,7 +147,7 @@ it("tokens are counted by kind as attempts end: failed ones, those that are trie
     }) as unknown as AttemptReport;
   metrics.ended(reportOf(worker.id), { kind: "retry", attempt: made[0]! }, 0);
   metrics.ended(reportOf(worker.id), { kind: "back_off", attempt: made[1]!, wait_ms: null }, 0);
-  const result = resultOf("act-1", { status: "failed", failure: FAILURE, attempts: made, usage: { ...usage, total_tokens: 1_800 } });
+  const result = resultOf("act-1", { status: "failed", failure: FAILURE, attempts: made, usage: usageOfAttempts(made) });
   metrics.ended(reportOf(worker.id), { kind: "ended", result }, 0);
   metrics.ended(reportOf("w-overtaken"), { kind: "ended", result }, 0);
   const text = await registry.metrics();
