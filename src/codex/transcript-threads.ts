@@ -3,7 +3,7 @@ import type { TranscriptHabits } from "./profile.ts";
 import { readTranscript, TranscriptMemory, type ReadingOptions, type TranscriptFacts } from "./transcript.ts";
 
 /** One subagent of a session, by its own transcript. */
-export interface SubagentThread {
+interface SubagentThread {
   thread_id: string;
   parent_thread_id: string;
   agent_path: string | null;

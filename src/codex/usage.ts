@@ -35,7 +35,7 @@ export function addUsage(before: Usage | null | undefined, reported: unknown): U
 }
 
 /** The same from what transcripts counted. */
-export function usageOfTokens(tokens: Tokens): Usage {
+function usageOfTokens(tokens: Tokens): Usage {
   const { input_tokens, output_tokens, cached_input_tokens, reasoning_output_tokens, cache_write_input_tokens } = tokens;
   return {
     input_tokens,

@@ -2,8 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startModelServer, type ModelServer } from "../../examples/stand-ins/model-server.ts";
 import { say, scriptLine, shell, step, withFault } from "../../examples/stand-ins/script.ts";
-import { usageOfAll } from "../../src/codex/usage.ts";
-import type { Usage } from "../../src/contract/response.ts";
 import { attemptRunner, codexVersions, TEST_KEY } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 
@@ -32,25 +30,5 @@ describe.each(await codexVersions())("what an activation took with Codex $name",
     expect(result?.attempts.map(({ usage }) => usage?.total_tokens)).toEqual([1_060, 2_120]);
     expect([result?.usage?.total_tokens, result?.response?.usage?.total_tokens]).toEqual([3_180, 2_120]);
     expect(result?.usage).toMatchObject({ cached_input_tokens: 1_200, reasoning_output_tokens: 30 });
-  });
-});
-
-describe("usage of several sessions", () => {
-  const usage = (fields: Partial<Usage>): Usage => ({
-    input_tokens: 100,
-    output_tokens: 10,
-    total_tokens: 110,
-    cached_input_tokens: null,
-    reasoning_output_tokens: null,
-    cache_write_input_tokens: null,
-    ...fields,
-  });
-
-  it("is that of those of which it is known, and null only if it is known of none", () => {
-    expect(usageOfAll([])).toBeNull();
-    expect(usageOfAll([null, undefined])).toBeNull();
-    expect(usageOfAll([null, usage({ cached_input_tokens: 40 }), usage({ cache_write_input_tokens: 5 })])).toEqual(
-      usage({ input_tokens: 200, output_tokens: 20, total_tokens: 220, cached_input_tokens: 40, cache_write_input_tokens: 5 }),
-    );
   });
 });
