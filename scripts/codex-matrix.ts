@@ -12,7 +12,7 @@ import { SCENARIOS } from "./codex-matrix/scenarios/index.ts";
 interface Flags {
   version?: string[];
   model?: string[];
-  only?: string;
+  only?: string[];
   concurrency: number;
   keep?: string;
   write?: string;
@@ -28,7 +28,7 @@ const flags = new Command("codex-matrix")
     several,
   )
   .option("--model <name>", "instead of one of each kind that the version knows; several times for several", several)
-  .option("--only <text>", "scenarios whose names hold it")
+  .option("--only <text>", "scenarios whose names hold it; several times for several", several)
   .option("--concurrency <n>", "sessions at once", wholeNumber(1), 4)
   .option("--keep <dir>", "keep everything of each run there")
   .option("--write <file>", "the tables as a page, too")
@@ -36,8 +36,8 @@ const flags = new Command("codex-matrix")
   .parse()
   .opts<Flags>();
 
-const { only = "", concurrency, keep, model: models } = flags;
-const scenarios = SCENARIOS.filter(({ name }) => name.includes(only));
+const { only = [""], concurrency, keep, model: models } = flags;
+const scenarios = SCENARIOS.filter(({ name }) => only.some((text) => name.includes(text)));
 const reports: VersionReport[] = [];
 for (const version of flags.version ?? PROFILED_VERSIONS) {
   process.stderr.write(`codex-matrix: Codex ${version}, ${scenarios.length} scenarios\n`);

@@ -119,3 +119,27 @@ test("a broken server repeats the token as asked", async () => {
   expect(JSON.stringify(long).length).toBeGreaterThan(100_000);
   expect(await initialize("jsonrpc_error")).toMatchObject({ status: 200, body: expect.stringContaining('"id":7,"error":{"code":-32001') });
 });
+
+test("a server that is broken in one request answers all others, late where it is told to, and its forgotten session answers nobody", async () => {
+  const tools = await officeTools();
+  const broken = async (kind: BrokenKind, method: string, options: BrokenServerOptions = {}): Promise<Client> => {
+    const server = await startBrokenServer(kind, { ...options, only: { method, upstream: tools.url } });
+    onTestFinished(() => server.close());
+    return client(server.url, tools.mintToken("session-1"));
+  };
+  await expect((await broken("status", "tools/list", { status: 500 })).listTools()).rejects.toThrow("the office tools are down");
+  expect(await (await broken("result", "tools/list", { result: { tools: [] } })).listTools()).toEqual({ tools: [] });
+  const began = performance.now();
+  expect((await (await broken("slow", "tools/list", { delayMs: 300 })).listTools()).tools).toHaveLength(4);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(295);
+  const forgets = await startBrokenServer("jsonrpc_error", {
+    session: true,
+    status: 400,
+    only: { method: "tools/call", upstream: tools.url },
+  });
+  onTestFinished(() => forgets.close());
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "finish" } });
+  const answer = await fetch(forgets.url, { method: "POST", body });
+  expect([answer.status, await answer.json()]).toMatchObject([400, { id: null, error: { code: -32_001 } }]);
+  expect(tools.calls).toEqual([]);
+});
