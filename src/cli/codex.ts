@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import type { InstalledCodex } from "../codex/install.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 
 export function codexCommand(): Command {
@@ -26,9 +27,7 @@ export function codexCommand(): Command {
   return all;
 }
 
-type Installed = Awaited<ReturnType<typeof import("../codex/install.ts").installCodex>>;
-
-function installedText({ codex, fetched, integrity, pinned }: Installed, unknown: "refuse" | "try"): string {
+function installedText({ codex, fetched, integrity, pinned }: InstalledCodex, unknown: "refuse" | "try"): string {
   const { version, profile, hostDir, entry } = codex;
   const lines = [`Codex ${version} ${fetched ? "is installed" : "was there already"}: ${join(hostDir, entry)}`];
   if (pinned) lines.push("its digest is the one that this Rollcall knows");

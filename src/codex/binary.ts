@@ -101,7 +101,7 @@ export async function checkCodexVersion(binary: CodexBinary): Promise<void> {
 }
 
 /** Throws RollcallError "codex_incomplete" when a program that this version needs is not beside it. */
-export async function checkCompanions(binary: CodexBinary): Promise<void> {
+async function checkCompanions(binary: CodexBinary): Promise<void> {
   for (const path of companionsOf(binary)) {
     if (await exists(path)) continue;
     throw new RollcallError(

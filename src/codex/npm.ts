@@ -53,7 +53,8 @@ function npmFailure(error: unknown, what: string): RollcallError {
 function told(error: unknown): { code: string; text: string } {
   if (!(error instanceof ExecaError)) return { code: "unknown", text: String(error) };
   if (error.code === "ENOENT" || hasErrno(error.cause, "ENOENT")) return { code: "ENOENT", text: "" };
-  const lines = String(error.stderr ?? "")
+  const stderr: unknown = error.stderr;
+  const lines = (typeof stderr === "string" ? stderr : "")
     .split("\n")
     .flatMap((line) => /^npm (?:error|ERR!) ?(.*)$/.exec(line)?.[1]?.trim() ?? [])
     .filter((line) => line !== "" && !line.startsWith("A complete log"));

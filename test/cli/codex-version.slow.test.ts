@@ -45,7 +45,7 @@ it("a whole batch with codex_version 0.144.4 ends each task as expected, every s
   expect(ran).toHaveLength(19);
   const seen = new Set(model.log.requests().map(({ headers }) => /\/(\d+\.\d+\.\d+)/.exec(headers["user-agent"] ?? "")?.[1]));
   expect([...seen]).toEqual(["0.144.4"]);
-});
+}, 480_000);
 
 it("one worker runs rows on the versions that they name, each for itself [R48]", async () => {
   const row = (id: string, codex: object): object => ({ task_id: { taskset: "t", task_id: id }, input: "Say done.", codex });
