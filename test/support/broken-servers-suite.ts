@@ -38,6 +38,13 @@ const KINDS: Kind[] = [
   { name: "hangs", cause: "mcp_startup_timeout", start: broken("hang") },
   { name: "sends-html", cause: "mcp_server_protocol", start: broken("html", { echo: "raw" }) },
   { name: "closes", cause: "mcp_server_unreachable", start: broken("close") },
+  { name: "list-hangs", cause: "mcp_startup_timeout", start: broken("hang", { at: "tools/list" }) },
+  { name: "list-401", cause: "mcp_server_auth", start: broken("status", { at: "tools/list", echo: "raw" }) },
+  { name: "list-500", cause: "mcp_server_unreachable", start: broken("status", { at: "tools/list", status: 500, echo: "json" }) },
+  { name: "list-error", cause: "mcp_server_protocol", start: broken("jsonrpc_error", { at: "tools/list", echo: "raw" }) },
+  { name: "list-closes", cause: "mcp_server_unreachable", start: broken("close", { at: "tools/list" }) },
+  { name: "list-html", cause: "mcp_server_protocol", start: broken("html", { at: "tools/list", echo: "raw" }) },
+  { name: "list-bad", cause: "mcp_server_protocol", start: broken("bad_result", { at: "tools/list", echo: "raw" }) },
   { name: "no-such-name", cause: "mcp_server_unreachable", start: () => Promise.resolve("http://no-such-host.invalid/mcp") },
 ];
 /** Whether a turn may start without the server, and whether Rollcall looks at it or leaves that to Codex. */
@@ -71,7 +78,7 @@ export function describeBrokenServers(title: string, { name: version, codex }: A
         GRANTS.map(async ({ name, ...grant }) => {
           const id = `${kind.name}.${name}.${version}`; // the stand-in counts by it, over both versions
           const connection = { transport: "streamable_http", url: await kind.start(), headers: { Authorization: `Bearer ${token(id)}` } };
-          const codex = kind.name === "hangs" ? { mcp_startup_timeout_seconds: 1 } : {};
+          const codex = kind.name.endsWith("hangs") ? { mcp_startup_timeout_seconds: 1 } : {};
           const input = `Do the work.\n${scriptLine({ steps: [step(say("ok"))] })}`;
           const task_id = { taskset: "tools", task_id: id };
           return {
@@ -112,7 +119,7 @@ export function describeBrokenServers(title: string, { name: version, codex }: A
     const wanted = tasks.map(({ kind, grant, id }) => {
       if (!grant.required)
         return [id, { status: "completed", modelCalls: 1, gaps: [gapOfOptional(kind, grant.preflight !== false, version)] }];
-      const gaps = [...(grant.preflight ? ["mcp_server_unavailable"] : []), "agent_startup_failed"];
+      const gaps = ["mcp_server_unavailable", "agent_startup_failed"]; // whether Rollcall or Codex found it
       return [id, { status: "failed", cause: kind.cause, servers: ["office"], modelCalls: 0, gaps }];
     });
     expect(told).toHaveLength(wanted.length);
