@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { findCodex, type CodexBinary } from "../../src/codex/binary.ts";
 import { rollcall } from "./command.ts";
 
-/** Where this clone has a second version beside the packaged one. */
-const SECOND = new URL("../../../node_modules/codex-newest/package.json", import.meta.url);
+/** Where `rollcall codex install` keeps what the matrix fetches, and every other worker of this user finds it. */
+const STATE_DIR = join(homedir(), ".local", "state", "rollcall");
+const installedIn = join(STATE_DIR, "codex");
 
 /** The executable of a version: an installed one, else `rollcall codex install` gets it. Throws Error with what that command said. */
 export async function codexBinOf(version: string): Promise<string> {
@@ -12,18 +14,13 @@ export async function codexBinOf(version: string): Promise<string> {
   return join(found.hostDir, found.entry);
 }
 
-async function installed(version: string): Promise<CodexBinary | null> {
-  for (const searchFrom of [undefined, SECOND]) {
-    const wanted = { version, unknown: "try" as const, ...(searchFrom === undefined ? {} : { searchFrom }) };
-    const found = await findCodex(wanted).catch(() => null);
-    if (found !== null) return found;
-  }
-  return null;
+function installed(version: string): Promise<CodexBinary | null> {
+  return findCodex({ version, installedIn, unknown: "try" }).catch(() => null);
 }
 
 async function download(version: string): Promise<CodexBinary> {
-  const { code, said } = await rollcall(["codex", "install", version], { HOME: process.env["HOME"] ?? "/nonexistent" });
+  const { code, said } = await rollcall(["codex", "install", version], { HOME: homedir(), ROLLCALL_STATE_DIR: STATE_DIR });
   if (code !== 0)
     throw new Error(`Codex ${version} is not installed, and "rollcall codex install ${version}" ended with ${code}: ${said.slice(-2_000)}`);
-  return findCodex({ version, unknown: "try" });
+  return findCodex({ version, installedIn, unknown: "try" });
 }

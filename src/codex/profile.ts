@@ -61,7 +61,7 @@ export interface ServerReason {
   /** Codex's own words at the reason's beginning. */
   readonly begins: string;
   /** What the text after them means, the first that fits; none: unknown. */
-  readonly then: readonly (readonly [RegExp, CauseCode])[];
+  readonly meaning: readonly (readonly [RegExp, CauseCode])[];
 }
 
 /** How a version tells of a thread in its transcript. */

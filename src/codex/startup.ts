@@ -51,7 +51,7 @@ function serverCause(text: string, reasons: readonly ServerReason[]): CauseCode 
   const reason = reasons.find(({ begins }) => text.startsWith(begins));
   if (reason === undefined) return "unknown";
   const rest = text.slice(reason.begins.length).replace(TRANSPORT, "");
-  return reason.then.find(([fits]) => fits.test(rest))?.[1] ?? "unknown";
+  return reason.meaning.find(([fits]) => fits.test(rest))?.[1] ?? "unknown";
 }
 
 /** Failures that have nothing to do with a server. */

@@ -12,7 +12,7 @@ import { httpGrant } from "./config-input.ts";
 import { factsOf, recordings, VERSIONS, type Recording, type Version } from "./recordings.ts";
 
 /** What is seen of a fault: a recording, or Codex's last words after an answer of the model. */
-export interface Seen {
+interface Seen {
   /** [group, case] of test/fixtures/codex. */
   recording?: readonly [group: string, name: string];
   /** Text of turn.failed. */
@@ -247,7 +247,7 @@ export const FAULTS: readonly Fault[] = [
 
 /** What the code makes of it, in the words of {@link Fault.is}. */
 export async function outcomeOf({ seen }: Fault, version: Version): Promise<string> {
-  const { recording, says, stopped = null, requires = [], offers, exit: given } = "0.144.4" in seen ? seen[version] : (seen as Seen);
+  const { recording, says, stopped = null, requires = [], offers, exit: given } = "0.144.4" in seen ? seen[version] : seen;
   const { stdout, stderr, exit_code: code, signal } = recording === undefined ? spoken(says ?? "") : recorded(version, recording);
   const facts = await factsOf(stdout);
   const grants = GRANTED.map((name): ToolGrant => httpGrant(name, "http://127.0.0.1:1/mcp"));

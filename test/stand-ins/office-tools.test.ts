@@ -122,24 +122,21 @@ test("a broken server repeats the token as asked", async () => {
 
 test("a server that is broken in one request answers all others, late where it is told to, and its forgotten session answers nobody", async () => {
   const tools = await officeTools();
-  const broken = async (kind: BrokenKind, method: string, options: BrokenServerOptions = {}): Promise<Client> => {
-    const server = await startBrokenServer(kind, { ...options, only: { method, upstream: tools.url } });
+  const broken = async (kind: BrokenKind, options: BrokenServerOptions): Promise<string> => {
+    const server = await startBrokenServer(kind, options);
     onTestFinished(() => server.close());
-    return client(server.url, tools.mintToken("session-1"));
+    return server.url;
   };
-  await expect((await broken("status", "tools/list", { status: 500 })).listTools()).rejects.toThrow("the office tools are down");
-  expect(await (await broken("result", "tools/list", { result: { tools: [] } })).listTools()).toEqual({ tools: [] });
+  const token = tools.mintToken("session-1");
+  const refusing = await client(await broken("status", { at: "tools/list", status: 500 }), token);
+  await expect(refusing.listTools()).rejects.toThrow("the office tools are down");
+  expect(await (await client(await broken("status", { at: "tools/call", tools: [] }), token)).listTools()).toEqual({ tools: [] });
   const began = performance.now();
-  expect((await (await broken("slow", "tools/list", { delayMs: 300 })).listTools()).tools).toHaveLength(4);
+  const late = await client(await broken("slow", { at: "tools/list", late: { upstream: tools.url, ms: 300 } }), token);
+  expect((await late.listTools()).tools).toHaveLength(4);
   expect(performance.now() - began).toBeGreaterThanOrEqual(295);
-  const forgets = await startBrokenServer("jsonrpc_error", {
-    session: true,
-    status: 400,
-    only: { method: "tools/call", upstream: tools.url },
-  });
-  onTestFinished(() => forgets.close());
   const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "finish" } });
-  const answer = await fetch(forgets.url, { method: "POST", body });
-  expect([answer.status, await answer.json()]).toMatchObject([400, { id: null, error: { code: -32_001 } }]);
+  const answer = await fetch(await broken("session_lost", { at: "tools/call" }), { method: "POST", body });
+  expect([answer.status, await answer.json()]).toMatchObject([400, { id: null, error: { code: -32_000 } }]);
   expect(tools.calls).toEqual([]);
 });

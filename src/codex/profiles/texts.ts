@@ -54,7 +54,7 @@ export const TURN_FAILURES: readonly TurnFailureText[] = [
 /** 0.171.0 passes on the message alone where the code was model_not_found. */
 export const ABSENT_MODEL_ALONE: TurnFailureText = { text: new RegExp(`^(?:The )?(?:requested )?${ABSENT}`, "is"), means: NO_MODEL };
 
-const answers: ServerReason["then"] = [
+const answers: ServerReason["meaning"] = [
   [/^unexpected server response: HTTP 40[13]\b|^Auth required/, "mcp_server_auth"],
   [/^unexpected server response: HTTP 5/, "mcp_server_unreachable"],
   [/^unexpected server response: HTTP /, "mcp_server_protocol"],
@@ -63,14 +63,14 @@ const answers: ServerReason["then"] = [
   [/^(?:Client error: |connection closed: )/, "mcp_server_unreachable"],
   [/^(?:Unexpected content type: |Deserialize error: |JSON-RPC error: |expect initialized result, but received: )/, "mcp_server_protocol"],
 ];
-const always = (begins: string, cause: CauseCode): ServerReason => ({ begins, then: [[/^/, cause]] });
+const always = (begins: string, cause: CauseCode): ServerReason => ({ begins, meaning: [[/^/, cause]] });
 
 /** Why a required server failed: how Codex begins the reason, and what follows, which may go on with the server's own words. */
 export const SERVER_REASONS: readonly ServerReason[] = [
-  { begins: "handshaking with MCP server failed: ", then: answers },
+  { begins: "handshaking with MCP server failed: ", meaning: answers },
   always("timed out handshaking with MCP server after ", "mcp_startup_timeout"),
   // Of tools/list, which follows the handshake.
-  { begins: "Transport send error: ", then: answers },
+  { begins: "Transport send error: ", meaning: answers },
   always("timed out awaiting tools/list after ", "mcp_startup_timeout"),
   always("Mcp error: ", "mcp_server_protocol"),
   always("Unexpected response type", "mcp_server_protocol"),
