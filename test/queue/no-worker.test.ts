@@ -111,7 +111,8 @@ describe("workers that cannot run it", () => {
   it.each([
     ["0.144.4", "rollcall codex install 0.144.4)", "unknown_version"],
     ["9.9.9", 'rollcall codex install 9.9.9, and unknown_version = "try"', "install 9.9.9)"],
-  ])("are told how to get Codex %s, and whether it has a profile", (value, told, untold) => {
+  ])("are told how to get Codex %s, and whether it has a profile", async (value, told, untold) => {
+    rig ??= await startRig();
     const text = remedyFor([
       { kind: "provider", value: "moon" },
       { kind: "codex_version", value },
