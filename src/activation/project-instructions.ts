@@ -9,6 +9,14 @@ import type { Sandbox } from "../sandbox/types.ts";
 /** Of the files that Codex looks for in a directory, it takes the first that is there. */
 const NAMES = ["AGENTS.override.md", "AGENTS.md"];
 
+/** The plan, and what {@link ignoredInstructions} finds. */
+export async function withIgnoredInstructions<Plan extends { gaps: ObservationGap[] }>(
+  plan: Plan,
+  ...[sandbox, profile, settings]: Parameters<typeof ignoredInstructions>
+): Promise<Plan> {
+  return { ...plan, gaps: [...plan.gaps, ...(await ignoredInstructions(sandbox, profile, settings))] };
+}
+
 /**
  * A gap where the workdir holds instructions for agents that this Codex does not read, since the workdir is not trusted: trusted, its
  * .codex/config.toml could send a granted server's token elsewhere. To be asked when every file is in place. Looks at names

@@ -10,7 +10,7 @@ import { codexFor, launchCommand, openSandbox, placeFiles, planSession, writeCon
 import { placeSkills } from "./place-skills.ts";
 import type { Claim, RunEnd } from "./ports.ts";
 import { preflight } from "./preflight.ts";
-import { ignoredInstructions } from "./project-instructions.ts";
+import { withIgnoredInstructions } from "./project-instructions.ts";
 import { newReport } from "./report.ts";
 import { runCodex } from "./run-codex.ts";
 import { settle } from "./settle.ts";
@@ -62,9 +62,11 @@ export async function runActivation(claim: Claim, ports: RunPorts): Promise<RunE
     const command = launchCommand(context, sandbox, codex);
     const granted = await stage("preflight", () => preflight(context, sandbox, { profile: codex.profile, command }, claim.signal));
     report.checked(granted);
-    const plan = await stage("plan", () => planSession(context, granted.grants, codex, ports.systemPrompt));
+    const plan = await stage("plan", () => {
+      const planned = planSession(context, granted.grants, codex, ports.systemPrompt);
+      return withIgnoredInstructions(planned, sandbox, codex.profile, context.activation.codex);
+    });
     report.planned(plan);
-    report.planned({ gaps: await ignoredInstructions(sandbox, codex.profile, context.activation.codex) });
     report.kept(await stage("configure", () => writeConfig(context, sandbox, plan, { ports, stop: claim.signal })));
     const launch = { command, prompt: plan.prompt, beginWithinMs: ports.createSeconds * 1_000, signal: claim.signal };
     const end = await stage("codex", () => runCodex(context, sandbox, launch));
