@@ -179,7 +179,7 @@ const DEPRECATED =
 /** A failure names the advisories that a good end would have excused. */
 const ADVISORIES: Record<Version, string[]> = { "0.144.4": [METADATA], "0.171.0": [DEPRECATED, DEPRECATED, METADATA] };
 
-type End = "completed" | "max_output_tokens" | [error: string, cause: string, kind: string];
+type End = "completed" | "max_output_tokens" | "context_overflow" | [error: string, cause: string, kind: string];
 interface Provider {
   end: End;
   reconnects?: number;
@@ -200,22 +200,17 @@ function providerGolden(version: Version): Record<string, Provider> {
   );
   const limited = failed("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited", "provider_unavailable");
   const lost = (why: string): End => failed(CUT + why, "stream_lost", "provider_unavailable");
-  const context = failed(
-    "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.",
-  );
   const body = (message: string, code: string): string =>
     JSON.stringify({ error: { message, type: "invalid_request_error", code, param: null } });
   const cutOff = "Transport error: network error: error decoding response body";
   return {
     "400": { end: failed(body("Bad request: FAKE detail", "bad")) },
     "400-after-tool": { end: failed(body("second call bad", "bad")), said: [SHELL("echo hi"), 'output "hi\\n"'] },
-    "400-context": {
-      end: old ? failed(body("Your input exceeds the context window of this model.", "context_length_exceeded")) : context,
-    },
+    "400-context": { end: "context_overflow" },
     "429": { end: limited },
     "429-noretry": { end: limited },
     "429-quota": {
-      end: old ? limited : failed("Quota exceeded. Check your plan and billing details.", "turn_failed", "provider_quota_exhausted"),
+      end: old ? limited : failed("Quota exceeded. Check your plan and billing details.", "quota_exhausted", "provider_quota_exhausted"),
     },
     "429-retry-after": old ? { end: limited } : { end: "completed", reconnects: 1, said: ["message ok"] },
     "500": { end: busy, reconnects: 5 },
@@ -227,7 +222,7 @@ function providerGolden(version: Version): Record<string, Provider> {
     "idle-stall": { end: lost("idle timeout waiting for SSE"), reconnects: 1, said: ["message partial", "message partial"] },
     "not-sse-200": { end: lost("stream closed before response.completed"), reconnects: 1 },
     "response-failed": { end: lost("model exploded"), reconnects: 1 },
-    "response-failed-context": { end: context },
+    "response-failed-context": { end: "context_overflow" },
     "incomplete-max-output": old
       ? { end: "max_output_tokens", reconnects: 1, said: ["message half", "message half"] }
       : { end: "max_output_tokens", said: ["message half"] },
@@ -262,7 +257,7 @@ describe.each(VERSIONS)("recordings of Codex %s", (version) => {
   it.each(Object.entries(providerGolden(version)))("a model server's %s ends as worked out by hand [A7]", async (name, golden) => {
     const { facts, verdict, gaps } = await played(provider[name]!);
     if (golden.end === "completed") expect(verdict).toEqual({ kind: "completed" });
-    else if (golden.end === "max_output_tokens") expect(verdict).toEqual({ kind: "incomplete", cause: "max_output_tokens" });
+    else if (typeof golden.end === "string") expect(verdict).toEqual({ kind: "incomplete", cause: golden.end });
     else {
       const [error, cause, failureKind] = golden.end;
       expect(verdict).toEqual({ kind: "failed", error: [...ADVISORIES[version], error].join("\n"), cause, failureKind });
