@@ -139,7 +139,7 @@ function outOfMemory({ facts, memory, errorText }: ClassifyInput): Outcome {
 function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: ClassifyInput): Outcome {
   const cause_class = classOfFailedTurn(verdict, input);
   // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
-  const terminal = verdict.terminal || (verdict.failureKind === "kill_shaped" && cause_class === "agent");
+  const terminal = verdict.terminal === true || (verdict.failureKind === "kill_shaped" && cause_class === "agent");
   const during = verdict.cause === "killed_by_signal" || verdict.cause === "exit_code" ? whileRunning(input.runningCommands) : "";
   const refused = verdict.cause === "model_tool_refused" ? input.refusedTools : { server_names: [], tools: [] };
   const reason = `${input.errorText}${during}${refusedNote(refused)}`.slice(-MAX_REASON_CHARACTERS);

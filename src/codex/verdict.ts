@@ -11,7 +11,7 @@ export type Verdict =
   /** Gradable. */
   | { kind: "incomplete"; cause: IncompleteCause }
   /** `terminal`: the cause is one that another attempt would meet as well. */
-  | { kind: "failed"; error: string; cause: CauseCode; failureKind: FailureKind; terminal: boolean }
+  | { kind: "failed"; error: string; cause: CauseCode; failureKind: FailureKind; terminal?: true }
   /** Ended before any turn: no model was called. Why, stderr says: see startupCause. */
   | { kind: "startup_failed"; error: string };
 
@@ -81,14 +81,13 @@ function causeOf(
   end: SessionEnd,
   profile: CodexProfile,
 ): Omit<Extract<Verdict, { kind: "failed" }>, "kind" | "error"> {
-  const made = (cause: CauseCode, failureKind: FailureKind = "agent_run_error"): ReturnType<typeof causeOf> => ({
-    cause,
-    failureKind,
-    terminal: false,
-  });
+  const made = (cause: CauseCode, failureKind: FailureKind = "agent_run_error"): ReturnType<typeof causeOf> => ({ cause, failureKind });
   const text = facts.turnFailures.at(-1);
   const means = text === undefined ? null : meaningOf(text, profile);
-  if (means !== null && "cause" in means) return { cause: means.cause, failureKind: means.kind, terminal: means.terminal === true };
+  if (means !== null && "cause" in means) {
+    const known = made(means.cause, means.kind);
+    return means.terminal === true ? { ...known, terminal: true } : known;
+  }
   if (text !== undefined) return made("turn_failed");
   if (lostModel(facts, end, profile) !== null) return made("stream_lost", "provider_unavailable");
   if (end.signal !== null && !end.timedOut) return made("killed_by_signal", "kill_shaped");
