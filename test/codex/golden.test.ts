@@ -260,7 +260,7 @@ describe.each(VERSIONS)("recordings of Codex %s", (version) => {
     else if (typeof golden.end === "string") expect(verdict).toEqual({ kind: "incomplete", cause: golden.end });
     else {
       const [error, cause, failureKind] = golden.end;
-      expect(verdict).toEqual({ kind: "failed", error: [...ADVISORIES[version], error].join("\n"), cause, failureKind, terminal: false });
+      expect(verdict).toEqual({ kind: "failed", error: [...ADVISORIES[version], error].join("\n"), cause, failureKind });
     }
     expect(told(facts)).toEqual(golden.said ?? []);
     expect(facts.reconnects).toBe(golden.reconnects ?? 0);
@@ -289,7 +289,6 @@ describe.each(VERSIONS)("recordings of Codex %s", (version) => {
         error: [...ADVISORIES[version], `Codex was killed by ${signal}`].join("\n"),
         cause: "killed_by_signal",
         failureKind: "kill_shaped",
-        terminal: false,
       });
       const begun = name.endsWith("-shell") ? ["exec_command"] : name.endsWith("-mcp-wait") ? ["slow"] : [];
       expect(facts.toolCalls.map((call) => `${call.tool_name} ${call.status}`)).toEqual(begun.map((tool) => `${tool} incomplete`));

@@ -188,7 +188,7 @@ describe.each(binaries)("real Codex $version", (binary) => {
     const grant = httpGrant("office", broken.url, { Authorization: "Bearer FAKE" });
     const { facts, verdict, stderr } = await launch(binary, session(model, [grant], {}, { startupSeconds: 2 }));
     expect(verdict).toMatchObject({ kind: "startup_failed", error: "Codex exited with code 1 before a turn started" });
-    expect(startupCause(stderr, ["office"], binary.profile)).toEqual({ cause_code: cause, server_names: ["office"] });
+    expect(startupCause(stderr, ["office"], binary.profile)).toEqual({ cause_code: cause, servers: [{ name: "office", cause }] });
     expect(facts.items).toEqual([]);
     expect(model.log.total).toBe(0);
   });
