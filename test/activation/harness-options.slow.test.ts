@@ -78,11 +78,13 @@ describe.each(versions)("the options of real Codex $name", ({ codex }) => {
     for (const part of ["figures: How we do", "letters: How we do", "<environment_context>"]) expect(text).toContain(part);
   });
 
-  it("that Codex does not know end the session before any model call, by their name", async () => {
-    const { result } = await runner.outcome(activation("unknown", [step(say("done"))], { extra_config: { no_such_key: 1 } }));
+  // A dot in a name is no way into a table of Rollcall's.
+  it.each(["no_such_key", "features.memories"])("that Codex does not know end the session before any model call, by name: %s", async (key) => {
+    const id = `unknown-${key}`;
+    const { result } = await runner.outcome(activation(id, [step(say("done"))], { extra_config: { [key]: true } }));
     expect(result).toMatchObject({ status: "failed", failure: { cause_code: "config_invalid", terminal: true } });
-    expect(result?.failure?.failure_reason).toContain("unknown configuration field `no_such_key`");
-    expect(model.log.requests("unknown")).toEqual([]);
+    expect(result?.failure?.failure_reason).toContain(`unknown configuration field \`${key}\``);
+    expect(model.log.requests(id)).toEqual([]);
   });
 
   it("that name a skill the worker has not end it before Codex starts, with those that it has", async () => {

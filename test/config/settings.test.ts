@@ -103,6 +103,15 @@ describe("loadSettings", () => {
     expect(await loadSettings({ env: HOME, file: tomlFile(fine) })).toMatchObject({ codex: { extra_config: { model_verbosity: "x" } } });
   });
 
+  it("gives every row direct tools and no agents unless it is told otherwise, and refuses an effort that delegates", async () => {
+    expect(await loadSettings({ env: HOME })).toMatchObject({ codex: { subagents: "off", tools: "direct" } });
+    const codex = { subagents: "on", tools: "catalogue", reasoning_effort: "max" };
+    const lines = Object.entries(codex).map(([name, value]) => `${name} = "${value}"\n`);
+    expect(await loadSettings({ env: HOME, file: tomlFile(`[codex]\n${lines.join("")}`) })).toMatchObject({ codex });
+    const ultra = tomlFile('[codex]\nreasoning_effort = "ultra"\n');
+    await expect(loadSettings({ env: HOME, file: ultra })).rejects.toThrow('"ultra" is no effort of its own');
+  });
+
   it("names the line of a file that is not TOML, and quotes nothing of it", async () => {
     const file = tomlFile('concurrency = 1\n[x]\nAuthorization = "Bearer s3cret-token\n');
     const message = await loadSettings({ env: HOME, file }).catch((error: Error) => error.message);

@@ -377,6 +377,14 @@ describe("time limits", () => {
       accepted ? [] : ["compact_limit_out_of_range codex.model_auto_compact_token_limit"],
     ),
   );
+
+  test("efforts that models have are taken, and the one that is none is refused, with what to take instead", () => {
+    for (const reasoning_effort of ["none", "low", "max"]) expect(refusals({ codex: { reasoning_effort } })).toEqual([]);
+    const [refused] = refusals({ codex: { reasoning_effort: "ultra" } });
+    expect(refused).toMatchObject({ code: "invalid_field", path: "codex.reasoning_effort", accepted: expect.stringContaining('"max"') });
+    expect(refused?.message).toBe('"ultra" is no effort of its own: it has the model delegate to agents unasked; "max" is the highest');
+    expect(refusals({ codex: { reasoning_effort: "huge" } })[0]?.message).not.toContain("ultra");
+  });
 });
 
 describe("the prompt", () => {
