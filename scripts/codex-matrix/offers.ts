@@ -13,15 +13,17 @@ const OWN = [
   "write_stdin",
 ];
 const PLAN: ByVersion<readonly string[]> = { else: [], "0.144.4": ["update_plan"] };
-const DIRECT: Record<Kind, readonly string[]> = { unknown: OWN, plain: [...OWN, "apply_patch"], code: [...OWN, "apply_patch"] };
+/** A model that writes code keeps its own way for Codex' tools; only the granted ones are direct. */
+const CODE: ByVersion<readonly string[]> = {
+  else: ["exec", "wait", "request_user_input", "request_user_input_async", "send_message_to_user_async"],
+  "0.144.4": ["exec", "wait", "request_user_input"],
+};
+const DIRECT: Record<Kind, ByVersion<readonly string[]>> = { unknown: OWN, plain: [...OWN, "apply_patch"], code: CODE };
 /** As the model's own entry in the catalogue has it, without agents. */
 const CATALOGUE: Record<Kind, ByVersion<readonly string[]>> = {
   unknown: OWN,
   plain: [...OWN, "apply_patch", "tool_search"],
-  code: {
-    else: ["exec", "wait", "request_user_input", "request_user_input_async", "send_message_to_user_async"],
-    "0.144.4": ["exec", "wait", "request_user_input"],
-  },
+  code: CODE,
 };
 const AGENTS = ["followup_task", "interrupt_agent", "list_agents", "send_message", "spawn_agent", "wait_agent"];
 
@@ -29,10 +31,11 @@ const AGENTS = ["followup_task", "interrupt_agent", "list_agents", "send_message
 export function expectedOffer(scenario: Scenario, kind: Kind, version: string, granted: readonly string[]): string[] | null {
   if (granted.length === 0) return null;
   const { tools = "direct", subagents = "off" } = scenario.codex ?? {};
-  const scripts = tools === "catalogue" && kind === "code";
+  const scripts = kind === "code";
   const own = [...forVersion((tools === "direct" ? DIRECT : CATALOGUE)[kind], version), ...(scripts ? [] : forVersion(PLAN, version))];
   const offered =
     tools === "direct" || kind === "unknown" ? granted.flatMap((name) => OFFICE_TOOLS.map((tool) => `mcp__${name}.${tool.name}`)) : [];
-  const agents = subagents === "on" ? AGENTS.map((name) => `collaboration.${name}`) : [];
+  // 0.144.4 cannot take them from a model whose catalogue names them; there spawning is refused.
+  const agents = subagents === "on" || (scripts && version === "0.144.4") ? AGENTS.map((name) => `collaboration.${name}`) : [];
   return [...own, ...offered, ...agents].sort();
 }

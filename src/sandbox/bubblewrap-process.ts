@@ -73,7 +73,8 @@ class RunningBubblewrap implements SandboxProcess {
   readonly #timers = new Set<NodeJS.Timeout>();
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
-  #pid1Gone = false;
+  /** It died before all else in the sandbox. */
+  #pid1DiedFirst = false;
   /** See #followEnds. */
   #killedFromOutside = false;
   #stderrHead = "";
@@ -175,18 +176,20 @@ class RunningBubblewrap implements SandboxProcess {
 
   /**
    * Tells who died first when bwrap reports SIGKILL, which it does in one way for the command and for pid 1. Pid 1 alone holds the
-   * sync descriptor, and closes it before bwrap can see it dead, hence before bwrap's last report; where the command died, bwrap
-   * reports that first and pid 1 goes after it. Pid 1 cannot be killed from inside. The kernel keeps the order of the two; both are
-   * read in it here.
+   * sync descriptor; the command and what it started hold stderr. Killed from outside, pid 1 closes its own descriptor before the
+   * kernel ends the rest of the namespace. Where the command died, pid 1 waits for all that is left, so that stderr is closed
+   * first. Pid 1 cannot be killed from inside.
    */
   #followEnds(): void {
     const stdio: readonly unknown[] = this.#child.stdio; // its type knows five
     const pid1 = stdio[BWRAP_FDS.pid1] as Readable;
+    let everythingElseGone = false;
+    this.#child.stderr!.once("end", () => (everythingElseGone = true));
     pid1.on("error", () => undefined);
-    pid1.on("end", () => (this.#pid1Gone = true)).resume();
+    pid1.on("end", () => (this.#pid1DiedFirst = !everythingElseGone)).resume();
     const status = this.#child.stdio[BWRAP_FDS.status] as Readable;
     status.on("data", (chunk: Buffer) => {
-      if (chunk.includes('"exit-code"')) this.#killedFromOutside = this.#pid1Gone && !this.#killed;
+      if (chunk.includes('"exit-code"')) this.#killedFromOutside = this.#pid1DiedFirst && !this.#killed;
     });
   }
 

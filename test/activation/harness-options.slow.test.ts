@@ -79,13 +79,16 @@ describe.each(versions)("the options of real Codex $name", ({ codex }) => {
   });
 
   // A dot in a name is no way into a table of Rollcall's.
-  it.each(["no_such_key", "features.memories"])("that Codex does not know end the session before any model call, by name: %s", async (key) => {
-    const id = `unknown-${key}`;
-    const { result } = await runner.outcome(activation(id, [step(say("done"))], { extra_config: { [key]: true } }));
-    expect(result).toMatchObject({ status: "failed", failure: { cause_code: "config_invalid", terminal: true } });
-    expect(result?.failure?.failure_reason).toContain(`unknown configuration field \`${key}\``);
-    expect(model.log.requests(id)).toEqual([]);
-  });
+  it.each(["no_such_key", "features.memories"])(
+    "that Codex does not know end the session before any model call, by name: %s",
+    async (key) => {
+      const id = `unknown-${key}`;
+      const { result } = await runner.outcome(activation(id, [step(say("done"))], { extra_config: { [key]: true } }));
+      expect(result).toMatchObject({ status: "failed", failure: { cause_code: "config_invalid", terminal: true } });
+      expect(result?.failure?.failure_reason).toContain(`unknown configuration field \`${key}\``);
+      expect(model.log.requests(id)).toEqual([]);
+    },
+  );
 
   it("that name a skill the worker has not end it before Codex starts, with those that it has", async () => {
     const { result } = await runner.outcome(activation("no-skill", [step(say("done"))], { skills: ["figures", "cooking"] }));

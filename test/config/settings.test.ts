@@ -104,7 +104,7 @@ describe("loadSettings", () => {
   });
 
   it("gives every row direct tools and no agents unless it is told otherwise, and refuses an effort that delegates", async () => {
-    expect(await loadSettings({ env: HOME })).toMatchObject({ codex: { subagents: "off", tools: "direct" } });
+    expect(await loadSettings({ env: HOME, file: null })).toMatchObject({ codex: { subagents: "off", tools: "direct" } });
     const codex = { subagents: "on", tools: "catalogue", reasoning_effort: "max" };
     const lines = Object.entries(codex).map(([name, value]) => `${name} = "${value}"\n`);
     expect(await loadSettings({ env: HOME, file: tomlFile(`[codex]\n${lines.join("")}`) })).toMatchObject({ codex });

@@ -45,6 +45,7 @@ describe("whatever comes, the number of series stays within bounds, and no word 
         evidence: null,
         timing: { queued_ms: 1, setup_ms: 1, run_ms: 1, collect_ms: 1 },
         response: null,
+        usage: null,
       } as unknown as AttemptReport;
       metrics.ended(report, { kind: "ended", result }, index);
       metrics.ended(report, { kind: "handed_back", reason: hostile(index) as never }, index);
