@@ -73,10 +73,6 @@ class RunningBubblewrap implements SandboxProcess {
   readonly #timers = new Set<NodeJS.Timeout>();
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
-  /** It died before all else in the sandbox. */
-  #pid1DiedFirst = false;
-  /** See #followEnds. */
-  #killedFromOutside = false;
   #stderrHead = "";
   #joinError: string | null = null;
   #ended = false;
@@ -96,7 +92,6 @@ class RunningBubblewrap implements SandboxProcess {
     this.stdout = child.stdout as Readable;
     this.stderr = this.#keepHead(child.stderr as Readable);
     void this.#begin(pid, launch);
-    this.#followEnds();
     const { beginWithinMs } = launch;
     if (beginWithinMs !== null) this.#timers.add(setTimeout(() => this.#requireBegun(beginWithinMs), beginWithinMs));
     this.exited = this.#run(this.#readStatus(launch.onStart).catch(() => undefined));
@@ -164,33 +159,12 @@ class RunningBubblewrap implements SandboxProcess {
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
     if (this.#beganTooLate !== null) return { started: false, detail: this.#beganTooLate };
-    if (this.#exitCode !== null) {
-      const exit = exitOf(this.#exitCode);
-      return { started: true, ...exit, ...(exit.signal === "SIGKILL" && this.#killedFromOutside ? { outside: true } : {}) };
-    }
+    // A kill of the command and one of pid 1 are reported alike, and in no certain order with what else ends: not told apart.
+    if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
     if (this.#pid1 !== null && this.#killed) return { started: true, code: null, signal: "SIGKILL" };
     // bwrap itself was killed, which nothing inside can see.
     if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal, outside: true };
     return { started: false, detail: await this.#launchFailure(outcome.code, outcome.signal) };
-  }
-
-  /**
-   * Tells who died first when bwrap reports SIGKILL, which it does in one way for the command and for pid 1. Pid 1 alone holds the
-   * sync descriptor; the command and what it started hold stderr. Killed from outside, pid 1 closes its own descriptor before the
-   * kernel ends the rest of the namespace. Where the command died, pid 1 waits for all that is left, so that stderr is closed
-   * first. Pid 1 cannot be killed from inside.
-   */
-  #followEnds(): void {
-    const stdio: readonly unknown[] = this.#child.stdio; // its type knows five
-    const pid1 = stdio[BWRAP_FDS.pid1] as Readable;
-    let everythingElseGone = false;
-    this.#child.stderr!.once("end", () => (everythingElseGone = true));
-    pid1.on("error", () => undefined);
-    pid1.on("end", () => (this.#pid1DiedFirst = !everythingElseGone)).resume();
-    const status = this.#child.stdio[BWRAP_FDS.status] as Readable;
-    status.on("data", (chunk: Buffer) => {
-      if (chunk.includes('"exit-code"')) this.#killedFromOutside = this.#pid1DiedFirst && !this.#killed;
-    });
   }
 
   /** {"child-pid": N, ...} when the sandbox is there; {"exit-code": N} when the command ran and ended. */

@@ -171,7 +171,7 @@ test("every scenario has a name of its own, something right for each version, an
 test("the offer is that of the setting: the granted tools, agents only where they are on", () => {
   const on: Scenario = { ...scenario, codex: { subagents: "on" } };
   const [direct, agents] = [scenario, on].map((one) => expectedOffer(one, "code", "0.171.0", ["office"])!);
-  expect(direct).toEqual(expect.arrayContaining(["exec_command", "mcp__office.finish"]));
+  expect(direct).toEqual(expect.arrayContaining(["exec", "mcp__office.finish"]));
   expect(agents!.filter((name) => !direct!.includes(name)).every((name) => name.startsWith("collaboration."))).toBe(true);
   expect(expectedOffer({ ...scenario, codex: { tools: "catalogue" } }, "code", "0.171.0", ["office"])).not.toContain("mcp__office.finish");
   expect(expectedOffer(scenario, "code", "0.171.0", [])).toBeNull();
