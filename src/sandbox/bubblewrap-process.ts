@@ -73,6 +73,7 @@ class RunningBubblewrap implements SandboxProcess {
   readonly #timers = new Set<NodeJS.Timeout>();
   #pid1: ProcessIdentity | null = null;
   #exitCode: number | null = null;
+  readonly #pid1Killed: () => boolean;
   #stderrHead = "";
   #joinError: string | null = null;
   #ended = false;
@@ -91,6 +92,7 @@ class RunningBubblewrap implements SandboxProcess {
     this.stdin.on("error", () => undefined); // EPIPE when the command ends without reading; `exited` tells
     this.stdout = child.stdout as Readable;
     this.stderr = this.#keepHead(child.stderr as Readable);
+    this.#pid1Killed = followEnds(child);
     void this.#begin(pid, launch);
     const { beginWithinMs } = launch;
     if (beginWithinMs !== null) this.#timers.add(setTimeout(() => this.#requireBegun(beginWithinMs), beginWithinMs));
@@ -159,8 +161,10 @@ class RunningBubblewrap implements SandboxProcess {
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
     if (this.#beganTooLate !== null) return { started: false, detail: this.#beganTooLate };
-    // A kill of the command and one of pid 1 are reported alike, and in no certain order with what else ends: not told apart.
-    if (this.#exitCode !== null) return { started: true, ...exitOf(this.#exitCode) };
+    if (this.#exitCode !== null) {
+      const exit = exitOf(this.#exitCode);
+      return { started: true, ...exit, ...(!this.#killed && this.#pid1Killed() ? { outside: true } : {}) };
+    }
     if (this.#pid1 !== null && this.#killed) return { started: true, code: null, signal: "SIGKILL" };
     // bwrap itself was killed, which nothing inside can see.
     if (this.#pid1 !== null && outcome.signal !== null) return { started: true, code: null, signal: outcome.signal, outside: true };
@@ -207,6 +211,27 @@ function commandIn(pid1: number): number | null {
     .map(factsOf)
     .filter((facts) => facts !== null);
   return children.toSorted((a, b) => a.innerPid - b.innerPid)[0]?.pid ?? null;
+}
+
+/**
+ * Tells whether pid 1 was killed, which nothing inside can do; bwrap reports that and a kill of the command alike. A pid 1 that is
+ * killed closes its own descriptor before the kernel ends the rest of its namespace and before bwrap hears of it. One that ends by
+ * itself has either waited for the last process inside, with which the command's descriptor closes, or dies with bwrap, which
+ * reports the command's end before. So its descriptor closes first of the three in the first case only. Inside, the command's can be
+ * closed early, which hides a kill from outside and never feigns one.
+ */
+function followEnds(child: ChildProcess): () => boolean {
+  const stdio: readonly unknown[] = child.stdio; // its type knows five
+  let first: keyof typeof BWRAP_FDS | null = null;
+  for (const name of ["pid1", "command"] as const) {
+    const held = stdio[BWRAP_FDS[name]] as Readable;
+    held.on("error", () => undefined);
+    held.on("end", () => (first ??= name)).resume();
+  }
+  (stdio[BWRAP_FDS.status] as Readable).on("data", (chunk: Buffer) => {
+    if (chunk.includes('"exit-code"')) first ??= "status";
+  });
+  return () => first === "pid1";
 }
 
 /** bwrap reports death by signal N as exit code 128 + N, as a shell does; a program that exits so by itself looks the same. */

@@ -10,11 +10,23 @@ export const INSIDE: SandboxPaths = {
 };
 export const INSIDE_RUNTIME = "/opt/runtime";
 
-/** Descriptors of the bwrap process; above 2, in this order. */
-export const BWRAP_FDS = { args: 3, status: 4, passwd: 5, group: 6 } as const;
+/**
+ * Descriptors of the bwrap process; above 2, in this order. `pid1` is held open by the sandbox's process 1 alone, `command` by the
+ * command and what inherits it: bwrap closes in its own processes what it does not know.
+ */
+export const BWRAP_FDS = { args: 3, status: 4, passwd: 5, group: 6, pid1: 7, command: 8 } as const;
 
 /** What {@link bubblewrapArguments} cannot do without; bwrap 0.6 has them all. */
-export const REQUIRED_OPTIONS = ["--args", "--json-status-fd", "--perms", "--size", "--ro-bind-data", "--die-with-parent", "--clearenv"];
+export const REQUIRED_OPTIONS = [
+  "--args",
+  "--json-status-fd",
+  "--sync-fd",
+  "--perms",
+  "--size",
+  "--ro-bind-data",
+  "--die-with-parent",
+  "--clearenv",
+];
 
 export const PASSWD = `root:x:0:0:root:/root:/sbin/nologin
 agent:x:1000:1000:agent:${INSIDE.home}:/bin/sh
@@ -53,7 +65,7 @@ export function bubblewrapArguments(profile: BubblewrapProfile): string[] {
     ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
     profile.disableUserns ? ["--disable-userns"] : [],
     ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--cap-drop", "ALL"],
-    ["--die-with-parent", "--new-session", "--json-status-fd", String(BWRAP_FDS.status)],
+    ["--die-with-parent", "--new-session", "--json-status-fd", String(BWRAP_FDS.status), "--sync-fd", String(BWRAP_FDS.pid1)],
     ["--ro-bind", "/usr", "/usr"],
     ["bin", "sbin", "lib", "lib32", "lib64", "libx32"].flatMap(systemDirectory),
     ETC.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),

@@ -125,7 +125,7 @@ export interface SandboxProcess {
 }
 
 export type SandboxExit =
-  /** Died by a signal: `code` null. `outside`: the sandbox' own program was killed, which nothing inside can do, and not by `stop`. */
+  /** Died by a signal: `code` null. `outside`: it was killed with the whole sandbox, which nothing inside can do, and not by `stop`. */
   | { started: true; code: number | null; signal: NodeJS.Signals | null; outside?: true }
   /** The command never began: bad mount, missing program, no namespaces. `detail` is the sandbox's own message. */
   | { started: false; detail: string };
