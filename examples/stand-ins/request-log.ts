@@ -31,6 +31,8 @@ export interface ThreadCount extends Answers {
   parent_thread_id: string | null;
   /** Of the answered, those to requests for a summary. */
   compactions: number;
+  /** Of the newest answer. */
+  last_usage: Usage;
   /** Apart from the others: ended by response.incomplete, and billed, though not every Codex tells of them. */
   incomplete: Answers;
   /** What the model could call in its first request. */
@@ -91,13 +93,14 @@ export class RequestLog {
     let count = threads.find(({ thread_id }) => thread_id === request.thread_id);
     if (count === undefined) {
       const { thread_id, parent_thread_id, offered } = request;
-      count = { thread_id, parent_thread_id, ...noAnswers(), compactions: 0, incomplete: noAnswers(), offered };
+      count = { thread_id, parent_thread_id, ...noAnswers(), compactions: 0, last_usage: NO_USAGE, incomplete: noAnswers(), offered };
       threads.push(count);
     }
     if (request.compaction) count.compactions++;
     const answers = how === "complete" ? count : count.incomplete;
     answers.answered++;
     answers.usage = addUsage(answers.usage, usage);
+    if (how === "complete") count.last_usage = usage;
     answers.response_ids.push(responseId);
     if (answers.response_ids.length > MAX_RESPONSE_IDS) answers.response_ids.shift();
   }

@@ -75,11 +75,12 @@ function causeOf({ failure, incomplete_cause }: Pick<Attempt, "failure" | "incom
 
 /** Attempt by attempt, since each has a capture key of its own. */
 function modelTold({
+  scenario,
   version,
   result,
   threadsOf,
 }: Compared): Record<"tokens" | "model calls" | "threads" | "response ids", [string, string]> {
-  const served = result.attempts.map(({ capture_key }) => tellable(threadsOf(capture_key), version));
+  const served = result.attempts.map(({ capture_key }) => tellable(threadsOf(capture_key), version, scenario));
   const each = (tell: (attempt: Attempt, threads: readonly ThreadCount[]) => [string, string]): [string, string] => {
     const pairs = result.attempts.map((attempt, index) => tell(attempt, served[index]!));
     return [pairs.map(([expected]) => expected).join(" > "), pairs.map(([, found]) => found).join(" > ")];
@@ -127,15 +128,24 @@ const TELLS_RESPONSE_IDS: ByVersion<boolean> = { else: true, "0.144.4": false };
 const TELLS_INCOMPLETE: ByVersion<boolean> = { else: true, "0.144.4": false };
 
 /** The server's counts, as far as this Codex tells of them. Pure. */
-export function tellable(threads: readonly ThreadCount[], version: string): readonly ThreadCount[] {
-  if (!forVersion(TELLS_INCOMPLETE, version)) return threads;
-  return threads.map(({ incomplete, ...thread }) => ({
+export function tellable(threads: readonly ThreadCount[], version: string, scenario: Pick<Scenario, "last_answer">): ThreadCount[] {
+  const lastIsTold = forVersion(scenario.last_answer ?? "told", version) === "told";
+  const told = threads.map((thread) => (lastIsTold || thread.parent_thread_id !== null ? thread : withoutLast(thread)));
+  const answered = told.filter((thread) => thread.answered > 0);
+  if (!forVersion(TELLS_INCOMPLETE, version)) return answered;
+  return told.map(({ incomplete, ...thread }) => ({
     ...thread,
     incomplete,
     answered: thread.answered + incomplete.answered,
     usage: addUsage(thread.usage, incomplete.usage),
     response_ids: [...thread.response_ids, ...incomplete.response_ids],
   }));
+}
+
+function withoutLast(thread: ThreadCount): ThreadCount {
+  const less = Object.entries(thread.last_usage).map(([kind, tokens]) => [kind, -tokens]);
+  const usage = addUsage(thread.usage, Object.fromEntries(less) as Usage);
+  return { ...thread, answered: thread.answered - 1, usage, response_ids: thread.response_ids.slice(0, -1) };
 }
 
 /** Zero and unknown are the same here: Codex does not tell them apart. */
@@ -223,9 +233,11 @@ const WITHOUT_ANSWER: readonly GapCode[] = [
 ];
 
 function gapsTold({ scenario, version, kind, result, threadsOf }: Compared): [string, string] {
-  const answered = total(threadsOf(result.capture_key), "answered") > 0;
+  const answered = total(tellable(threadsOf(result.capture_key), version, scenario), "answered") > 0;
   const wanted = new Set([...(answered ? forVersion(ALWAYS, version) : []), ...forVersion(scenario.gaps ?? [], version)]);
   const allowed = new Set<GapCode>([...wanted, ...(scenario.may ?? []), ...(answered ? [] : WITHOUT_ANSWER)]);
+  // Where not all usage is known, not all model calls are.
+  if (allowed.has("partial_model_usage_unavailable")) allowed.add("model_call_join_key_unavailable");
   if (kind === "unknown") allowed.add("model_metadata_fallback");
   const codes = new Set(result.observations.gaps.map(({ code }) => code));
   return [

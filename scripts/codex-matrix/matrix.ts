@@ -71,9 +71,10 @@ function rowOf({ id, scenario, model }: Session, run: VersionRun, version: strin
 }
 
 /** The run's own sum, against all that the model servers sent in it. */
-function summaryDifferences({ summary, results }: VersionRun, { log }: Servers, version: string): Difference[] {
-  const keys = [...results.values()].flatMap(({ attempts }) => attempts.map(({ capture_key }) => capture_key));
-  const threads = keys.flatMap((key) => tellable(log.threadsOf(key), version));
+function summaryDifferences({ summary, results, sessions }: VersionRun, { log }: Servers, version: string): Difference[] {
+  const threads = sessions.flatMap(({ id, scenario }) =>
+    (results.get(id)?.attempts ?? []).flatMap(({ capture_key }) => tellable(log.threadsOf(capture_key), version, scenario)),
+  );
   const sum = (kind: "input_tokens" | "output_tokens"): number => threads.reduce((total, { usage }) => total + usage[kind], 0);
   const expected = `in ${sum("input_tokens")} out ${sum("output_tokens")}`;
   const found = summary === null ? "no summary.json" : `in ${summary.usage.input_tokens} out ${summary.usage.output_tokens}`;

@@ -41,6 +41,8 @@ export interface Scenario {
    * "failed mcp_server_auth grant final", "rate_limited > completed".
    */
   ends: ByVersion<string>;
+  /** Whether the version tells the tokens of the root's last answer; default "told". */
+  last_answer?: ByVersion<"told" | "untold">;
   /** Tool servers that the failure names. */
   names?: readonly string[];
   /** Gaps that must be there, beside those that every session of a version has; no others may. */
@@ -61,6 +63,17 @@ export const ALL: readonly Kind[] = KINDS;
 export const ONE: readonly Kind[] = ["unknown"];
 export const KNOWN: readonly Kind[] = ["plain", "code"];
 export const CODE: readonly Kind[] = ["code"];
+
+/** 0.144.4 tells an answer's tokens when its calls have ended. */
+export const TOLD_WITH_OUTPUTS: ByVersion<"told" | "untold"> = { else: "told", "0.144.4": "untold" };
+
+/** What may be missing of a session that ends while something runs. */
+export const OPEN: readonly GapCode[] = [
+  "tool_outcome_unavailable",
+  "model_call_outcome_unknown",
+  "partial_model_usage_unavailable",
+  "tool_start_unavailable",
+];
 
 export const finish = (server = "office"): Item => mcp(server, "finish", { reason: "done", paths: ["{{workdir}}/report.md"] });
 export const report = (): Item => shell("echo report > report.md");

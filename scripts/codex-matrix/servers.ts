@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { startBrokenServer, type BrokenKind, type BrokenServerOptions } from "../../examples/stand-ins/broken-server.ts";
 import { startModelServer } from "../../examples/stand-ins/model-server.ts";
+import { OFFICE_TOOLS } from "../../examples/stand-ins/office-tool-list.ts";
 import { startOfficeTools, type OfficeCall } from "../../examples/stand-ins/office-tools.ts";
 import { RequestLog } from "../../examples/stand-ins/request-log.ts";
 import type { ModelServerLife } from "./scenario.ts";
@@ -12,6 +13,7 @@ const SLOW_LIST_MS = 5_000;
 const AWAY_MS = 10_000;
 
 const FORGOTTEN = "Bad Request: No valid session ID provided";
+const ALL_TOOLS = OFFICE_TOOLS.map(({ name }) => name);
 
 /** What is wrong with each tool server that is not good, and in which request. */
 const BROKEN: Readonly<Record<string, { kind: BrokenKind; options?: BrokenServerOptions }>> = {
@@ -26,9 +28,9 @@ const BROKEN: Readonly<Record<string, { kind: BrokenKind; options?: BrokenServer
   "tools/list error": { kind: "jsonrpc_error", options: { at: "tools/list" } },
   "tools/list nonsense": { kind: "bad_result", options: { at: "tools/list" } },
   "no tools": { kind: "status", options: { at: "tools/call", tools: [] } },
-  "tools/call 401": { kind: "status", options: { at: "tools/call" } },
-  "forgets sessions (400)": { kind: "session_lost", options: { at: "tools/call", status: 400, message: FORGOTTEN } },
-  "forgets sessions (200)": { kind: "session_lost", options: { at: "tools/call", status: 200, message: FORGOTTEN } },
+  "tools/call 401": { kind: "status", options: { at: "tools/call", tools: ALL_TOOLS } },
+  "forgets sessions (400)": { kind: "session_lost", options: { at: "tools/call", tools: ALL_TOOLS, status: 400, message: FORGOTTEN } },
+  "forgets sessions (200)": { kind: "session_lost", options: { at: "tools/call", tools: ALL_TOOLS, status: 200, message: FORGOTTEN } },
 };
 
 /** A call as the tool server counted it. */

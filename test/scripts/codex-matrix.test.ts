@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { NO_USAGE, type ThreadCount } from "../../examples/stand-ins/request-log.ts";
+import { addUsage, NO_USAGE, type ThreadCount } from "../../examples/stand-ins/request-log.ts";
 import { compareSession, verdictText, type Compared } from "../../scripts/codex-matrix/compare.ts";
 import { defaultModels, kindOf, type Catalogue } from "../../scripts/codex-matrix/models.ts";
 import { expectedOffer } from "../../scripts/codex-matrix/offers.ts";
 import { differs, markdownOf, type VersionReport } from "../../scripts/codex-matrix/report.ts";
 import { sessionsOf } from "../../scripts/codex-matrix/run.ts";
-import { forVersion, work, type Scenario } from "../../scripts/codex-matrix/scenario.ts";
+import { forVersion, TOLD_WITH_OUTPUTS, work, type Scenario } from "../../scripts/codex-matrix/scenario.ts";
 import { SCENARIOS } from "../../scripts/codex-matrix/scenarios/index.ts";
 import { PROFILED_VERSIONS } from "../../src/codex/profile.ts";
 import type { ActivationResult, Attempt } from "../../src/contract/result.ts";
@@ -24,6 +24,7 @@ function thread(facts: Partial<ThreadCount> = {}): ThreadCount {
     answered: 2,
     compactions: 0,
     usage,
+    last_usage: usage,
     response_ids: ["r1", "r2"],
     incomplete,
     offered: ["a"],
@@ -132,6 +133,10 @@ test("what a version does not tell is no difference there", () => {
   const older = { ...asItShouldBe, version: "0.144.4", result: result({}, last), threadsOf: () => [thread({ incomplete })] };
   expect(compareSession(older)).toEqual([]);
   expect(compareSession({ ...older, version: "0.999.0" }).map(({ aspect }) => aspect)).toContain("response ids");
+  const more = [thread({ answered: 3, usage: addUsage(usage, { ...usage, input_tokens: 5 }), last_usage: { ...usage, input_tokens: 5 } })];
+  const stopped = { ...older, scenario: { ...scenario, last_answer: TOLD_WITH_OUTPUTS }, threadsOf: () => more };
+  expect(compareSession(stopped)).toEqual([]);
+  expect(compareSession({ ...stopped, scenario }).map(({ aspect }) => aspect)).toEqual(["tokens", "model calls", "threads"]);
 });
 
 test("an end is written with the causes of the attempts before it", () => {

@@ -90,6 +90,7 @@ export const faults: readonly Scenario[] = [
     },
     ends: "completed model_provider",
     gaps: ["model_answer_empty"],
+    last_answer: { else: "told", "0.144.4": "untold" },
     may: ["cached_token_usage_unavailable", "reasoning_token_usage_unavailable", "partial_model_usage_unavailable"],
   },
 ];

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { exec, shell, step, withFault } from "../../../examples/stand-ins/script.ts";
-import { ALL, CODE, finish, ONE, report, steps, type Scenario } from "../scenario.ts";
+import { ALL, CODE, finish, ONE, OPEN, report, steps, TOLD_WITH_OUTPUTS, type Scenario } from "../scenario.ts";
 
-const open = [
-  "tool_outcome_unavailable",
-  "model_call_outcome_unknown",
-  "partial_model_usage_unavailable",
-  "tool_start_unavailable",
-] as const;
 const short = { timeout_seconds: 12 };
 
 export const stops: readonly Scenario[] = [
@@ -17,7 +11,8 @@ export const stops: readonly Scenario[] = [
     script: steps(report(), shell("sleep 300")),
     codex: short,
     ends: "incomplete wall_clock limit",
-    may: open,
+    may: OPEN,
+    last_answer: TOLD_WITH_OUTPUTS,
     slow: true,
   },
   {
@@ -26,7 +21,8 @@ export const stops: readonly Scenario[] = [
     script: steps(exec(`await tools.exec_command({cmd: "sleep 300", yield_time_ms: 30000});`)),
     codex: { ...short, tools: "catalogue" },
     ends: "incomplete wall_clock limit",
-    may: open,
+    may: OPEN,
+    last_answer: TOLD_WITH_OUTPUTS,
     slow: true,
   },
   {
@@ -36,7 +32,8 @@ export const stops: readonly Scenario[] = [
     codex: short,
     ends: "incomplete wall_clock limit",
     gaps: ["submission_late"],
-    may: open,
+    may: OPEN,
+    last_answer: TOLD_WITH_OUTPUTS,
     slow: true,
   },
   {
@@ -45,7 +42,7 @@ export const stops: readonly Scenario[] = [
     script: { steps: [withFault(step(), { kind: "hang" })] },
     codex: short,
     ends: "incomplete wall_clock model_provider",
-    may: [...open, "cached_token_usage_unavailable", "reasoning_token_usage_unavailable"],
+    may: [...OPEN, "cached_token_usage_unavailable", "reasoning_token_usage_unavailable"],
     slow: true,
   },
   {
@@ -54,7 +51,7 @@ export const stops: readonly Scenario[] = [
     script: { steps: [step(report()), withFault(step(), { kind: "stall" })] },
     codex: short,
     ends: "incomplete wall_clock limit",
-    may: open,
+    may: OPEN,
     slow: true,
   },
   {
@@ -63,13 +60,15 @@ export const stops: readonly Scenario[] = [
     script: steps(report(), shell("sleep 300")),
     codex: { idle_seconds: 4 },
     ends: "incomplete idle limit",
-    may: open,
+    may: OPEN,
+    last_answer: TOLD_WITH_OUTPUTS,
   },
   {
     name: "the model kills Codex",
     kinds: ONE,
     script: steps(report(), shell("sleep 0.5; pkill -9 -f codex; sleep 300")),
     ends: "failed killed_by_signal agent final",
-    may: open,
+    may: OPEN,
+    last_answer: TOLD_WITH_OUTPUTS,
   },
 ];

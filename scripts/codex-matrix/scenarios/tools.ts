@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { applyPatch, mcp, say, search, shell, step } from "../../../examples/stand-ins/script.ts";
-import { ALL, finish, KNOWN, ONE, report, steps, work, type Scenario } from "../scenario.ts";
+import { ALL, finish, KNOWN, ONE, OPEN, report, steps, TOLD_WITH_OUTPUTS, work, type Scenario } from "../scenario.ts";
 
 const missingPage = mcp("office", "fetch_web_page", { url: "https://nowhere.example/" });
 
@@ -13,7 +13,8 @@ const forgotten = (status: string): Scenario => ({
   codex: { timeout_seconds: 15 },
   ends: "incomplete wall_clock limit",
   gaps: ["mcp_session_lost"],
-  may: ["tool_outcome_unavailable"],
+  may: OPEN,
+  last_answer: TOLD_WITH_OUTPUTS,
   calls: { "office.finish": "0 ok, 1 not" },
   slow: true,
 });
