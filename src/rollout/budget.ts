@@ -87,7 +87,11 @@ export async function openBudget(
     },
     async look(fleet) {
       const state = await fleet.budget(runId);
-      used = state.used;
+      // Looks may overtake each other, and a Redis that was emptied knows less: what was used once stays used.
+      used = {
+        model_calls: Math.max(used.model_calls, state.used.model_calls),
+        tokens: Math.max(used.tokens, state.used.tokens),
+      };
       if (now() - savedAt >= SAVED_EVERY_MS) await save(null);
       return state;
     },

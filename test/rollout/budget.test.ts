@@ -59,6 +59,18 @@ it("the hours of all starts count together, those of one that was killed up to i
   expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ schema: "rollcall.budget/1", run_id: "run-1", stopped_by: "max_hours" });
 });
 
+it("a look that is answered late does not take back what a later one saw", async () => {
+  const watch = await openBudget(join(tempDir(), "budget.json"), { runId: "run-1", limits: LIMITS });
+  let answerLate = (): void => undefined;
+  const late = new Promise<void>((resolve) => (answerLate = resolve));
+  const before = fleetThatUsed({ model_calls: 6, tokens: 600 });
+  const first = watch.look({ ...before, budget: (runId) => late.then(() => before.budget(runId)) });
+  await watch.look(fleetThatUsed({ model_calls: 7, tokens: 700 }));
+  answerLate();
+  await first;
+  expect((await watch.end(null)).used).toMatchObject({ model_calls: 7, tokens: 700 });
+});
+
 it("a budget.json that is none of ours is refused, not written over", async () => {
   const path = join(tempDir(), "budget.json");
   expect(await readSpending(path)).toBeNull();
