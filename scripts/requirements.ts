@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { CASES, REQUIREMENTS } from "./requirements-list.ts";
+import { CASES, FAULTS, REQUIREMENTS } from "./requirements-list.ts";
 
 /**
- * Writes docs/requirements.md from the test titles that name requirements in brackets ("... [R12 C1]"). With --check it
+ * Writes docs/requirements.md from the test titles that name requirements in brackets ("... [R12 C1]", "... [fault B1]"). With --check it
  * writes nothing and exits 1 when the file is out of step, a claimed requirement has no test, or a title names an
  * unknown one.
  */
@@ -12,14 +12,15 @@ const root = process.cwd();
 const page = join(root, "docs/requirements.md");
 const testsOf = new Map<string, Set<string>>();
 for (const file of testFiles(join(root, "test"))) {
-  for (const match of readFileSync(file, "utf8").matchAll(/\[((?:[RABCDE]\d{1,2})(?:[ ,]+[RABCDE]\d{1,2})*)\]/g)) {
-    for (const id of match[1]!.split(/[ ,]+/)) {
+  for (const match of readFileSync(file, "utf8").matchAll(/\[(fault )?((?:[RABCDE]\d{1,2})(?:[ ,]+[RABCDE]\d{1,2})*)\]/g)) {
+    for (const number of match[2]!.split(/[ ,]+/)) {
+      const id = `${match[1] ?? ""}${number}`;
       testsOf.set(id, (testsOf.get(id) ?? new Set()).add(relative(root, file)));
     }
   }
 }
 
-const known = new Map([...REQUIREMENTS, ...CASES].map((entry) => [entry.id, entry]));
+const known = new Map([...REQUIREMENTS, ...CASES, ...FAULTS].map((entry) => [entry.id, entry]));
 const problems = [
   ...[...known.values()]
     .filter((entry) => entry.claimed && !testsOf.has(entry.id))
@@ -38,6 +39,10 @@ ${table(REQUIREMENTS)}
 ## Cases: faults seen in other products
 
 ${table(CASES)}
+
+## Faults found by use
+
+${table(FAULTS)}
 `;
 
 if (process.argv.includes("--check")) {
