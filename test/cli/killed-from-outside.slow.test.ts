@@ -14,7 +14,7 @@ const KEY = "stand-in-key-of-a-killed-one";
 
 it.each(await codexVersions())(
   "Codex $name whose sandbox was killed from outside while a command ran is run again, as a fault of the machine [E11]",
-  async ({ codex }) => {
+  async ({ name, codex }) => {
     const root = tempDir();
     mkdirSync(join(root, "run"), { mode: 0o700 });
     const seconds = `300.${process.pid}${Date.now() % 100_000}`;
@@ -23,13 +23,15 @@ it.each(await codexVersions())(
       scriptFor: ({ attempt }) => ({ steps: attempt === 0 ? [step(shell(`sleep ${seconds}`)), step(say("late"))] : [step(say("done"))] }),
     });
     onTestFinished(() => model.close());
-    writeFileSync(join(root, "rollcall.toml"), "[retry]\nbase_seconds = 0.1\n");
+    writeFileSync(join(root, "rollcall.toml"), `codex_version = "${name}"\n[retry]\nbase_seconds = 0.1\n`);
     writeFileSync(join(root, "tasks.jsonl"), `${JSON.stringify({ id: "t0", input: "Work.", max_attempts: 2 })}\n`);
     const run = startRollcall(
-      ["run", join(root, "tasks.jsonl"), "--out", join(root, "out"), "--model", "stand-in", "--model-base-url", model.captureBaseUrl],
+      [
+        ...["run", join(root, "tasks.jsonl"), "--out", join(root, "out"), "--config", join(root, "rollcall.toml")],
+        ...["--model", "stand-in", "--model-base-url", model.captureBaseUrl],
+      ],
       {
         env: {
-          ROLLCALL_CONFIG: join(root, "rollcall.toml"),
           OPENAI_API_KEY: KEY,
           CODEX_BIN: join(codex.hostDir, codex.entry),
           XDG_STATE_HOME: join(root, "state"),
