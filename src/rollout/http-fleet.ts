@@ -35,8 +35,8 @@ export function httpFleet(parts: {
   say: (line: string) => void;
 }): Fleet {
   const { client, runId, store, collect } = parts;
-  const run = fresh(() => unlessUnknown(client.run(runId)));
-  const workers = fresh(() => client.workers());
+  const run = kept(() => unlessUnknown(client.run(runId)));
+  const workers = kept(() => client.workers());
 
   return {
     enqueue: (activations, options) => enqueueThrough(client, activations, options),
@@ -80,22 +80,22 @@ export function httpFleet(parts: {
       if (result !== null) await collectFiles({ client, store, collect, say: parts.say }, result);
       return result;
     },
-    running: async () => (await run())?.running ?? 0,
-    ending: async () => (await run())?.running ?? 0,
+    running: async () => (await run.recent())?.running ?? 0,
+    ending: async () => (await run.recent())?.running ?? 0,
     async setBudget(id, { max_model_calls, max_tokens, starts_for_ms }, used) {
       const limits = Object.entries({ max_model_calls, max_tokens, starts_for_ms }).filter(([, limit]) => limit !== null);
       await client.setBudget(id, { ...Object.fromEntries(limits), used });
     },
-    budget: async () => (await run())?.budget ?? NO_BUDGET,
+    budget: async () => (await run.now())?.budget ?? NO_BUDGET, // what the last attempt used is wanted at a run's end,
     async setBreaker(id, mode) {
       await client.setBreaker(id, mode);
     },
     breaker: (id) => client.breaker(id),
-    workersAbsentMs: async () => (await workers()).absent_ms,
-    refusingModels: async () => (await workers()).refusing_models,
-    pause: async () => (await run())?.paused ?? null,
+    workersAbsentMs: async () => (await workers.recent()).absent_ms,
+    refusingModels: async () => (await workers.recent()).refusing_models,
+    pause: async () => (await run.recent())?.paused ?? null,
     async startWorkers() {
-      if ((await workers()).workers.length === 0) parts.say("no worker of the server lives: what is queued waits for one");
+      if ((await workers.recent()).workers.length === 0) parts.say("no worker of the server lives: what is queued waits for one");
     },
     stopWorkers: () => Promise.resolve(),
     close: () => Promise.resolve(),
@@ -126,10 +126,12 @@ function refusedByServer(id: string, refusals: readonly { path: string; message:
   return new RollcallError("activation_refused", `the server does not take ${id}: ${reasons}`);
 }
 
-function fresh<T>(ask: () => Promise<T>): () => Promise<T> {
+/** Asks now, or takes an answer that was asked for within {@link FRESH_MS}. */
+function kept<T>(ask: () => Promise<T>): { now(): Promise<T>; recent(): Promise<T> } {
   let last: { at: number; answer: Promise<T> } | null = null;
-  return () => {
-    if (last === null || performance.now() - last.at > FRESH_MS) last = { at: performance.now(), answer: ask() };
+  const now = (): Promise<T> => {
+    last = { at: performance.now(), answer: ask() };
     return last.answer;
   };
+  return { now, recent: () => (last !== null && performance.now() - last.at <= FRESH_MS ? last.answer : now()) };
 }
