@@ -30,7 +30,12 @@ it("results, summary, budget, report, explain, run page and activation page tell
     scriptFor: ({ prompt, attempt }) => {
       const last = step(say("Done."));
       const dies = prompt.includes("fails") || attempt < 2;
-      return { steps: [step(shell("echo hello")), dies ? withFault(last, { kind: "cut" }) : last] };
+      return {
+        steps: [
+          step(shell("echo hello")),
+          dies ? withFault(last, { kind: "status", status: 400, body: '{"error":{"message":"no"}}' }) : last,
+        ],
+      };
     },
   });
   onTestFinished(() => model.close());
