@@ -42,9 +42,13 @@ export async function layOut(
   await rename(fresh, target);
 }
 
-/** The arguments of the last successful call that handed in; null when there was none. Pure. */
-function finishParams({ response, evidence }: ActivationResult): unknown {
-  return lastHandIn(response?.output ?? [], [HAND_IN, ...(evidence?.required_tools ?? [])]);
+/** The arguments of the last successful call that handed in, the session's own before a subagent's; null when there was none. Pure. */
+function finishParams({ response, evidence, observations }: ActivationResult): unknown {
+  const tools = [HAND_IN, ...(evidence?.required_tools ?? [])];
+  const subagents = observations.records.flatMap((record) =>
+    record.kind === "agent_invocation" && record.parent_invocation_id !== undefined ? (record.conversation ?? []) : [],
+  );
+  return lastHandIn(response?.output ?? [], tools) ?? lastHandIn(subagents, tools);
 }
 
 /**

@@ -29,6 +29,11 @@ async function put(
 function call(name: string, args: unknown, status: "completed" | "incomplete" = "completed") {
   return { type: "function_call", id: "i", call_id: "c", name, arguments: typeof args === "string" ? args : JSON.stringify(args), status };
 }
+/** An agent of the session that handed in. */
+const handedInBy = (paths: string[], parent_invocation_id: string): Partial<ActivationResult> => {
+  const record = { kind: "agent_invocation", parent_invocation_id, conversation: [call("finish", { paths })] };
+  return { observations: { records: [record], gaps: [] } as unknown as ActivationResult["observations"] };
+};
 const withOutput = (output: unknown[]): Partial<ActivationResult> => ({ response: { output } as unknown as ActivationResult["response"] });
 
 function laid(out: string): Record<string, string> {
@@ -62,6 +67,19 @@ describe("a rollout's directory", () => {
     expect(files["finish_params~2.json"]).toBe("the model's own");
     const linked = statSync(join(out, "task_t1/repeat_2/report.xlsx"));
     expect(linked.ino).toBe(statSync(join(out, "artifacts/act-1/attempt-1/outputs/report.xlsx")).ino);
+  });
+
+  it("has the arguments of a subagent's finish where the session itself did not hand in", async () => {
+    const store = await openDirectoryStore(join(tempDir(), "artifacts"));
+    const told = async (facts: Partial<ActivationResult>): Promise<unknown> => {
+      const out = tempDir();
+      await layOut(out, resultOf("act-1", { artifacts: [], ...facts }), PLACE, store);
+      return JSON.parse(laid(out)["finish_params.json"]!) as unknown;
+    };
+    expect(await told({ ...withOutput([]), ...handedInBy(["child"], "root") })).toEqual({ paths: ["child"] });
+    expect(await told({ ...withOutput([call("finish", { paths: ["own"] })]), ...handedInBy(["child"], "root") })).toEqual({
+      paths: ["own"],
+    });
   });
 
   it("says null where nobody called finish, or its arguments were no JSON [R46]", async () => {
