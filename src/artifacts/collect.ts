@@ -8,6 +8,7 @@ import type { Artifact } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { findSecrets, redactValue, type SecretSet } from "../redact/index.ts";
 import { findFiles, handedInPath } from "./find-files.ts";
+import { freePaths } from "./free-paths.ts";
 import { openInside, realRoot } from "./open-inside.ts";
 import { gapList, type Skip } from "./skips.ts";
 import type { ArtifactStore } from "./types.ts";
@@ -138,16 +139,16 @@ const QUARANTINE = "quarantine";
  * the directory may be copied to: the second one gets a top directory of its own. A name that holds a secret is not used.
  */
 function artifactPaths(secrets: SecretSet): (relative: string, holdsSecret: boolean) => string {
-  const taken = new Map<string, number>();
+  const free = freePaths();
   return (relative, holdsSecret) => {
     const namesSecret = redactValue(secrets, relative) !== relative;
-    const top = holdsSecret || namesSecret ? QUARANTINE : "outputs";
-    const name = namesSecret ? "unnamed" : relative;
-    const folded = `${top}/${name.normalize("NFC").toLowerCase()}`;
-    const twins = (taken.get(folded) ?? 0) + 1;
-    taken.set(folded, twins);
-    return `${twins === 1 ? top : `${top}~${twins}`}/${name}`;
+    return free(namedIn(holdsSecret || namesSecret ? QUARANTINE : "outputs", namesSecret ? "unnamed" : relative));
   };
+}
+
+function* namedIn(top: string, name: string): Generator<string> {
+  yield `${top}/${name}`;
+  for (let twin = 2; ; twin++) yield `${top}~${twin}/${name}`;
 }
 
 /** Why one file was not copied although it could be opened; rethrows what is the store's trouble and not the file's. */

@@ -21,15 +21,29 @@ export interface Documents {
 
 type EndsAndAttempts = "commit" | "readCommit" | "readCommitted" | "setAside" | "putAttempt" | "putDocument" | "readDocument";
 
-/** Results and attempts of a store, kept as documents. All of them are created, none is ever changed. */
+/**
+ * Results and attempts of a store, kept as documents. All of them are created, none is ever changed. One that is torn (a disk that lost
+ * its end, an edit by hand) counts as not there, so that it holds up nothing but itself; it is put aside when its successor comes.
+ */
 export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsAndAttempts> {
-  const readResult = (path: string): Promise<ActivationResult | null> => readJson<ActivationResult>(documents, path);
+  async function readResult(path: string): Promise<ActivationResult | null> {
+    const text = await documents.read(path);
+    return text === null ? null : resultIn(text);
+  }
+
+  /** So that its successor can be created; what it held may still tell somebody something. */
+  async function putDamagedAside(path: string, field: "generation" | "attempt"): Promise<void> {
+    const text = await documents.read(path);
+    if (text === null || recordIn(text, field) !== null) return;
+    await documents.create(`${path}.damaged`, text);
+    await documents.remove(path, text);
+  }
 
   async function setAside(activationId: string, generation: number): Promise<void> {
     const path = resultPath(activationId);
     const text = await documents.read(path);
     // Else it was done before, or it is already the next one's.
-    if (text === null || (parsed(text, documents.nameOf(path)) as ActivationResult).generation !== generation) return;
+    if (text === null || resultIn(text)?.generation !== generation) return;
     await documents.create(earlierResultPath(activationId, generation), text);
     await documents.remove(path, text);
   }
@@ -38,9 +52,7 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsA
     // The earlier name second: it may be set aside between the two looks, and never comes back.
     for (const path of [resultPath(activationId), earlierResultPath(activationId, generation)]) {
       const text = await documents.read(path);
-      if (text !== null && (parsed(text, documents.nameOf(path)) as ActivationResult).generation === generation) {
-        return { text, uri: documents.addressOf(path) };
-      }
+      if (text !== null && resultIn(text)?.generation === generation) return { text, uri: documents.addressOf(path) };
     }
     return null;
   }
@@ -63,6 +75,7 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsA
     if (standing !== null && standing.generation >= generation) return { committed: false, result: standing };
     // An earlier generation's end was not set aside before this one began: do it now, then there is room.
     if (standing !== null) await setAside(activationId, standing.generation);
+    else await putDamagedAside(resultPath(activationId), "generation");
     return commit(result);
   }
 
@@ -81,6 +94,7 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsA
       const path = attemptFilePath(activationId, attempt.attempt);
       const text = asJson(attempt);
       // Saving the same once more is fine: the first try may have failed after it had created it.
+      await putDamagedAside(path, "attempt");
       if ((await documents.create(path, text)) || (await documents.read(path)) === text) return;
       const name = documents.nameOf(path);
       throw new RollcallError("attempt_exists", `${name} is there with other content: attempt numbers are never used twice`);
@@ -88,9 +102,10 @@ export function endsAndAttempts(documents: Documents): Pick<ArtifactStore, EndsA
   };
 }
 
-/** null when the attempt was killed before it could say how it ended. */
-export function readAttempt(documents: Documents, activationId: string, attempt: number): Promise<Attempt | null> {
-  return readJson<Attempt>(documents, attemptFilePath(activationId, attempt));
+/** null when the attempt was killed before it could say how it ended, or what it said is torn. */
+export async function readAttempt(documents: Documents, activationId: string, attempt: number): Promise<Attempt | null> {
+  const text = await documents.read(attemptFilePath(activationId, attempt));
+  return text === null ? null : (recordIn(text, "attempt") as Attempt | null);
 }
 
 /** A new store's first document, with an id that no other store has. */
@@ -100,8 +115,8 @@ export function newStoreText(): string {
 
 /** The id in a store's first document. Throws "store_damaged" when it is not one of ours. */
 export function storeIdIn(text: string | null, documents: Documents): string {
-  const value = text === null ? {} : parsed(text, documents.nameOf(STORE_FILE));
-  if ("id" in value && typeof value.id === "string" && value.id !== "") return value.id;
+  const value = text === null ? null : (recordIn(text, "id") as { id: unknown } | null);
+  if (typeof value?.id === "string" && value.id !== "") return value.id;
   throw new RollcallError("store_damaged", `${documents.nameOf(STORE_FILE)} holds no store id: is this an artifact store of Rollcall?`);
 }
 
@@ -109,21 +124,19 @@ function asJson(value: unknown): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-/**
- * A document that a store created whole, hence not validated again: a newer version's additional fields must not make an
- * end unreadable. null when there is none.
- */
-async function readJson<T extends ActivationResult | Attempt>(documents: Documents, path: string): Promise<T | null> {
-  const text = await documents.read(path);
-  return text === null ? null : (parsed(text, documents.nameOf(path)) as T);
+function resultIn(text: string): ActivationResult | null {
+  return recordIn(text, "generation") as ActivationResult | null;
 }
 
-function parsed(text: string, name: string): object {
+/**
+ * What a store created whole, hence not validated again: a newer version's additional fields must not make an end unreadable.
+ * null: it is torn.
+ */
+function recordIn(text: string, field: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
-    if (value !== null && typeof value === "object") return value;
+    return value !== null && typeof value === "object" && field in value ? value : null;
   } catch {
-    // said below
+    return null;
   }
-  throw new RollcallError("store_damaged", `${name} is not a JSON object: it was changed after it was written`);
 }

@@ -20,7 +20,9 @@ export async function writeArtifact(target: string, body: Readable, mode: number
     await pipeline(bytes, createWriteStream(target, { flags: "wx", mode, flush: true })); // flush: fsync before it ends
   } catch (error) {
     body.destroy();
-    if (hasErrno(error, "EEXIST")) throw new RollcallError("artifact_exists", `${target} is there already`, { cause: error });
+    // ENOTDIR and EISDIR: a file is where a directory of its path would be, or the other way round.
+    if (["EEXIST", "ENOTDIR", "EISDIR"].some((code) => hasErrno(error, code)))
+      throw new RollcallError("artifact_exists", `${target} is there already`, { cause: error });
     if (hasErrno(error, "ENAMETOOLONG")) throw new RollcallError("path_too_long", `${target} is too long a path`, { cause: error });
     await rm(target, { force: true });
     throw error;

@@ -12,8 +12,9 @@ export function collectCommand(): Command {
     .option("--json", "the summary as JSON on stdout");
   return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {
     const { artifacts, s3 } = await settingsFrom(flags);
-    const { summary, results, kept } = await collectResults(out, (root) => openArtifactStore(artifacts ?? root, s3));
+    const { summary, results, kept, remarks } = await collectResults(out, (root) => openArtifactStore(artifacts ?? root, s3));
+    for (const remark of remarks) process.stderr.write(`${remark}\n`);
     process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
-    process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`);
+    process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} lines that the store does not have` : ""}: ${out}\n`);
   });
 }

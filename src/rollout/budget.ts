@@ -37,9 +37,13 @@ export async function readSpending(path: string): Promise<Spending | null> {
     return fileSchema.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (error) {
     if (hasErrno(error, "ENOENT")) return null;
-    throw new RollcallError("out_foreign", `${path} was not written by this program: restore it, or choose another --out`, {
-      cause: error,
-    });
+    throw new RollcallError(
+      "out_foreign",
+      `${path} was not written by this program, or is torn: restore it, or remove it to count from nothing`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -55,12 +59,17 @@ export interface BudgetWatch {
   end(stoppedBy: BudgetLimit | null): Promise<Spending>;
 }
 
-/** `now` in ms, of a clock that never goes back. Throws RollcallError "out_foreign". */
+/** `now` in ms, of a clock that never goes back. Throws RollcallError "out_foreign", unless nothing is limited: then a torn file counts as none. */
 export async function openBudget(
   path: string,
   { runId, limits, now = () => performance.now() }: { runId: string; limits: BatchBudget; now?: () => number },
 ): Promise<BudgetWatch> {
-  const before = (await readSpending(path))?.used ?? { model_calls: 0, tokens: 0, hours: 0 };
+  const isLimited = Object.values(limits).some((limit) => limit !== null);
+  const earlier = await readSpending(path).catch((error: unknown) => {
+    if (isLimited) throw error;
+    return null;
+  });
+  const before = earlier?.used ?? { model_calls: 0, tokens: 0, hours: 0 };
   const startedAt = now();
   let used = { model_calls: before.model_calls, tokens: before.tokens };
   let savedAt = startedAt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ArtifactStore } from "../artifacts/types.ts";
+import type { ObservationGap } from "../contract/observation.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import { layOut } from "./lay-out.ts";
 import type { ResultsFiles } from "./results-files.ts";
@@ -7,7 +8,7 @@ import type { RowFile } from "./row-file.ts";
 
 /**
  * The files of a run whose results are completed before their lines are written: deliverables are laid out first, so that whatever is
- * recorded also lies there, and a foreign row goes into the line as `row`. One result at a time of each activation.
+ * recorded also lies there (or the line has a gap that says what does not), and a foreign row goes into the line as `row`. One result at a time of each activation.
  */
 export function completing(
   files: ResultsFiles,
@@ -18,9 +19,14 @@ export function completing(
     const news = files.newsOf(result);
     if (news === null) return false;
     const place = news === "generation" ? rows.placeOf(result.activation_id) : null; // a verification changes no file
-    if (place !== null) await layOut(out, result, place, store);
+    const gaps = place === null ? [] : await layOut(out, result, place, store);
     const row = await rows.rowOf(result.activation_id);
-    return files.take(result, row === null ? {} : { row });
+    const told = gaps.length === 0 ? result : withGaps(result, gaps);
+    return files.take(told, row === null ? {} : { row });
   }
   return { ...files, take };
+}
+
+function withGaps(result: ActivationResult, gaps: readonly ObservationGap[]): ActivationResult {
+  return { ...result, observations: { ...result.observations, gaps: [...result.observations.gaps, ...gaps] } };
 }

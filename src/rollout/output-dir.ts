@@ -74,7 +74,10 @@ export async function openOutputDir(path: string): Promise<OutputDir> {
   }
   if (!lock.held) {
     const { holder } = lock;
-    const who = holder === null ? "another process" : `process ${holder.pid} on ${holder.host}`;
+    const who =
+      holder === null
+        ? `a process that ${lockPath} does not name (remove that file if there is none)`
+        : `process ${holder.pid} on ${holder.host}`;
     throw new RollcallError("out_locked", `${root} is in use by ${who}; wait for it, end it, or choose another --out`);
   }
   const close = async (): Promise<void> => {

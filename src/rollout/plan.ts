@@ -13,6 +13,8 @@ export interface WorkPlan {
   recovered: number;
   /** Recorded in results.jsonl, but gone from the store. */
   vanished: number;
+  /** Of `work`: their result in the store is torn or gone, so they count as not ended. */
+  damaged: string[];
   /** Of `work`: ended before, and run again by policy. */
   again: number;
 }
@@ -25,11 +27,12 @@ export interface WorkPlan {
 export async function planWork(ids: readonly string[], files: ResultsFiles, fleet: Fleet, policy: RetryPolicy): Promise<WorkPlan> {
   const stored = new Set<string>();
   for await (const id of fleet.listEnded()) stored.add(id);
-  const plan: WorkPlan = { work: new Map(), done: 0, recovered: 0, vanished: 0, again: 0 };
+  const plan: WorkPlan = { work: new Map(), done: 0, recovered: 0, vanished: 0, damaged: [], again: 0 };
   for (const id of ids) {
     if (stored.has(id) && (needsLook(id) || wantsAgain(id))) {
       const result = await fleet.readResult(id);
       if (result !== null && (await files.take(result))) plan.recovered++;
+      if (result === null) plan.damaged.push(id);
     }
     const facts = files.recorded.get(id);
     if (facts === undefined || facts.refused_row) plan.work.set(id, { again: false });
@@ -61,8 +64,13 @@ export function describePlan(plan: WorkPlan): string | null {
     plan.done > 0 ? `${plan.done} done before` : "",
     plan.recovered > 0 ? `${plan.recovered} taken in from the store` : "",
     plan.vanished > 0 ? `${plan.vanished} with a line in results.jsonl but no result in the store: run again` : "",
+    plan.damaged.length > 0 ? `${plan.damaged.length} whose result in the store is torn or gone (${some(plan.damaged)}): run again` : "",
     plan.again > 0 ? `${plan.again} ended before and run again` : "",
   ].filter((part) => part !== "");
   if (parts.length === 0) return null;
   return `going on: ${parts.join(", ")}; ${plan.work.size === 0 ? "nothing is left to run" : `${plan.work.size} to run`}`;
+}
+
+function some(ids: readonly string[]): string {
+  return `${ids.slice(0, 5).join(", ")}${ids.length > 5 ? ", ..." : ""}`;
 }

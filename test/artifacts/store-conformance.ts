@@ -238,10 +238,25 @@ export function describeStore(kind: string, make: () => Promise<StoreUnderTest>)
         expect(ended.sort()).toEqual([...ids, "store.json"]);
       });
 
-      test("that somebody damaged is said, not taken for no end", async () => {
-        await store.commit(resultOf("act-1"));
-        await place.plant("act-1/result.json", '{"half');
-        await expect(store.readCommit("act-1")).rejects.toMatchObject({ code: "store_damaged" });
+      test("that is torn counts as not there, for this one only, and is put aside for the next one [fault B2]", async () => {
+        for (const torn of ["", '{"half', "[]", "{}", "null"]) {
+          await place.plant("act-1/result.json", torn);
+          await store.commit(resultOf("act-2"));
+          expect([await store.readCommit("act-1"), await store.readCommitted("act-1", 0)]).toEqual([null, null]);
+          await store.setAside("act-1", 0);
+          expect((await store.readCommit("act-2"))?.activation_id).toBe("act-2");
+        }
+        expect((await store.commit(resultOf("act-1"))).committed).toBe(true);
+        expect((await store.readCommit("act-1"))?.activation_id).toBe("act-1");
+        expect(await place.paths()).toContain("act-1/result.json.damaged");
+      });
+
+      test("of an attempt that is torn counts as not there, too [fault B2]", async () => {
+        await store.putAttempt("act-1", attemptOf(0));
+        await place.plant("act-1/attempt-1/attempt.json", '{"attempt": 1, ');
+        expect((await store.readAttempts("act-1")).map(({ attempt }) => attempt)).toEqual([0]);
+        await store.putAttempt("act-1", attemptOf(1));
+        expect((await store.readAttempts("act-1")).map(({ attempt }) => attempt)).toEqual([0, 1]);
       });
     });
   });

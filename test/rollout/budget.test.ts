@@ -79,6 +79,14 @@ it("a budget.json that is none of ours is refused, not written over", async () =
   expect(readFileSync(path, "utf8")).toBe("{}");
 });
 
+it("a torn budget.json stops nothing where nothing is limited [fault B2]", async () => {
+  const path = join(tempDir(), "budget.json");
+  writeFileSync(path, "");
+  const watch = await openBudget(path, { runId: "run-1", limits: { max_model_calls: null, max_tokens: null, max_hours: null } });
+  await watch.end(null);
+  expect(await readSpending(path)).toMatchObject({ used: { model_calls: 0, tokens: 0 }, stopped_by: null });
+});
+
 it("what a spent budget kept from being started is reconciled under its own name [E17]", () => {
   const recorded = new Map([
     ["a", { status: "completed" as const }],

@@ -82,6 +82,55 @@ describe("a rollout's directory", () => {
     });
   });
 
+  it("keeps every deliverable, whatever their names do to each other or to our record [fault B1]", async () => {
+    const cases: [string[], string[]][] = [
+      [["outputs/finish_params.json/a"], ["finish_params.json", "~2/finish_params.json/a"]],
+      [["outputs/Finish_Params.JSON/a"], ["finish_params.json", "~2/Finish_Params.JSON/a"]],
+      [
+        ["outputs/finish_params.json", "outputs/finish_params~2.json"],
+        ["finish_params.json", "finish_params~2.json", "~2/finish_params~2.json"],
+      ],
+      [
+        ["outputs/A", "outputs~2/a", "outputs/~2/a"],
+        ["A", "finish_params.json", "~2/a", "~3/a"],
+      ],
+      [
+        ["outputs/A", "outputs~2/a", "outputs/~2"],
+        ["A", "finish_params.json", "~2", "~3/a"],
+      ],
+      [
+        ["outputs/A/x", "outputs/a"],
+        ["A/x", "finish_params.json", "~2/a"],
+      ],
+    ];
+    for (const [paths, expected] of cases) {
+      const out = tempDir();
+      const store = await openDirectoryStore(join(out, "artifacts"));
+      const artifacts = [];
+      for (const path of paths) artifacts.push(await put(store, 0, path, path));
+      expect(await layOut(out, resultOf("act-1", { artifacts }), PLACE, store)).toEqual([]);
+      const files = laid(out);
+      expect(Object.keys(files)).toEqual(expected);
+      expect(Object.values(files).sort()).toEqual(["null\n", ...paths].sort());
+    }
+  });
+
+  it("says what it could not lay out in the line of that one result [fault B1]", async () => {
+    const out = tempDir();
+    const store = await openDirectoryStore(join(out, "artifacts"));
+    const artifacts = [await put(store, 0, "outputs/a.txt", "a")];
+    writeFileSync(join(out, "task_t1"), "in the way");
+    const raw = await openResultsFiles({ results: join(out, "results.jsonl"), failures: join(out, "failures.jsonl") });
+    const rows: RowFile = { ids: ["act-1"], placeOf: () => PLACE, rowOf: async () => null, close: async () => undefined };
+    expect(await completing(raw, { out, rows, store }).take(resultOf("act-1", { artifacts }))).toBe(true);
+    await raw.close();
+    const { observations } = JSON.parse(readFileSync(join(out, "results.jsonl"), "utf8")) as ActivationResult;
+    expect(observations.gaps).toContainEqual({
+      code: "artifact_skipped",
+      detail: JSON.stringify({ path: "task_t1/repeat_2", why: "it was not laid out: ENOTDIR" }),
+    });
+  });
+
   it("says null where nobody called finish, or its arguments were no JSON [R46]", async () => {
     const out = tempDir();
     const store = await openDirectoryStore(join(out, "artifacts"));

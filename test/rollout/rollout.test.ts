@@ -224,6 +224,29 @@ describe("a batch", () => {
     expect(existsSync(join(out, places[3]!, "finish_params.json"))).toBe(true);
   });
 
+  it("goes on past a torn result in the store, names it and runs that task again [fault B2]", async () => {
+    writeTasks(numbered(4));
+    await start(() => COMPLETED);
+    const lines = readFileSync(join(out, "results.jsonl"), "utf8").split("\n").filter(Boolean);
+    const ids = lines.map((line) => (JSON.parse(line) as ActivationResult).activation_id);
+    const resultFile = (index: number): string => join(out, "artifacts", ids[index]!, "result.json");
+    truncateSync(resultFile(1));
+    truncateSync(resultFile(2), 40);
+    writeFileSync(join(out, "results.jsonl"), `${lines[2]!}\n`); // of t2 there is a line, of t1 none
+
+    const { results, remarks } = await collectResults(out, openDirectoryStore);
+    expect({
+      results,
+      kept: recorded()
+        .map(({ task }) => task)
+        .sort(),
+    }).toEqual({ results: 2, kept: ["t0", "t2", "t3"] });
+    expect(remarks.sort()).toEqual([expect.stringMatching(/t1: .*torn.*not ended/), expect.stringMatching(/t2: .*torn.*kept/)]);
+    const again = await start(() => COMPLETED);
+    expect(again).toMatchObject({ error: null, enqueued: ["t1"], summary: { missing: 0, by_status: { completed: 4 } } });
+    expect(again.said).toContain(`1 whose result in the store is torn or gone (${ids[1]!}): run again`);
+  });
+
   it("returns a foreign row with its result, whole, also when it is collected anew, and none of ours", async () => {
     const rows = [gymRow("a", { rubric: "é".repeat(30_000), agent_ref: { name: "x" } }), gymRow("b")];
     writeTasks(rows);
