@@ -152,7 +152,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault C10", claimed: false, text: "docs/security.md tells what one cell cannot hold" },
   { id: "fault C11", claimed: false, text: "Digests of Codex are pinned for every platform that npm serves" },
   { id: "fault D1", claimed: false, text: "No prompt goes to a host that nobody named" },
-  { id: "fault D2", claimed: false, text: "The same request twice is the same request" },
+  { id: "fault D2", claimed: true, text: "The same request twice is the same request" },
   { id: "fault D3", claimed: false, text: "A refused model key is told before, or as, the session's end, and is terminal" },
   { id: "fault D4", claimed: false, text: "A reader that goes away ends a command quietly" },
   { id: "fault D5", claimed: false, text: "What can be run again says how, and what cannot offers nothing" },
