@@ -109,7 +109,13 @@ describe("a rollout's directory", () => {
     const out = tempDir();
     const store = await openDirectoryStore(join(out, "artifacts"));
     const raw = await openResultsFiles({ results: join(out, "results.jsonl"), failures: join(out, "failures.jsonl") });
-    const rows: RowFile = { ids: ["act-1"], placeOf: () => PLACE, rowOf: async () => ({ n: 1 }), close: async () => undefined };
+    const rows: RowFile = {
+      tasks: new Map(),
+      ids: ["act-1"],
+      placeOf: () => PLACE,
+      rowOf: async () => ({ n: 1 }),
+      close: async () => undefined,
+    };
     const files = completing(raw, { out, rows, store });
     const verified = (verifications: number): ActivationResult => {
       const named = { protocol: "row" as const, resources_session_id: "s", row_sha256: "0".repeat(64) };
