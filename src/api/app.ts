@@ -19,6 +19,7 @@ import { docsRoutes } from "./routes/docs.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { manyRoutes } from "./routes/many.ts";
 import { metricsRoutes } from "./routes/metrics.ts";
+import { refusedRoutes } from "./routes/refused.ts";
 import { sealRoutes } from "./routes/seal.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { resultRoutes } from "./routes/results.ts";
@@ -85,6 +86,7 @@ export function createApi(ports: ApiPorts): Api {
   v1.route("/", storyRoutes(ports));
   v1.route("/", breakerRoutes(ports));
   v1.route("/", budgetRoutes(ports));
+  v1.route("/", refusedRoutes(ports));
   v1.route("/", workerRoutes(ports));
   v1.route("/", artifactRoutes(ports));
   v1.route("/", resultRoutes(ports, room));

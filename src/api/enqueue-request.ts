@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash } from "node:crypto";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
+import { newRunId } from "../contract/identity.ts";
 import { admit, type Refusal } from "../contract/refusals.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
+import { findActivations } from "../queue/find-activation.ts";
+import type { Queues } from "../queue/queues.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, refusedProblem } from "./problem.ts";
@@ -14,19 +18,23 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
 
 /**
  * What POST /v1/activations does with its body. Without `partial` it is all or nothing: nothing is queued when one is
- * refused or conflicts with what is there. `again`: those that have ended get a new generation. Throws ApiProblem.
+ * refused or conflicts with what is there. `again`: those that have ended get a new generation. One that names no run, where
+ * `runId` is null too, belongs to the run that its id is in already; else to `newRun`, or to one of the request. Throws ApiProblem.
  */
 export async function enqueueRequest(
   { queues, store, keys, policy }: ApiPorts,
   body: unknown,
-  { partial, again, runId }: { partial: boolean; again: boolean; runId: string },
+  { partial, again, runId, newRun }: { partial: boolean; again: boolean; runId: string | null; newRun: string | null },
 ): Promise<EnqueueReply> {
   const several = Array.isArray(body);
   const raws: unknown[] = several ? body : [body];
   if (raws.length === 0 || raws.length > MOST)
     throw new ApiProblem(422, "request_invalid", `${raws.length} activations in one request; send 1 to ${MOST}`);
+  const unassigned = runId === null ? raws.flatMap((raw) => (idsIn(raw).run_id === null ? (idsIn(raw).activation_id ?? []) : [])) : [];
+  const there = await runsOf(queues, unassigned);
+  const otherwise = runId ?? newRun ?? runForIds(unassigned);
   const entries = raws.map((raw): Entry => {
-    const admission = admit(isRecord(raw) ? withDerivedIds(raw, runId) : raw, policy);
+    const admission = admit(isRecord(raw) ? withDerivedIds(raw, there.get(idsIn(raw).activation_id ?? "") ?? otherwise) : raw, policy);
     return admission.accepted ? admission : { ...admission, raw };
   });
   if (!partial) {
@@ -58,6 +66,18 @@ export async function enqueueRequest(
       return { ...answer, run_id: entry.activation.run_id, ...(fields === undefined ? {} : { fields: [...fields] }) };
     }),
   };
+}
+
+/** The runs of those ids that are known. */
+async function runsOf(queues: Queues, ids: readonly string[]): Promise<Map<string, string>> {
+  const found = await findActivations(queues, ids);
+  return new Map(found.flatMap(({ activation_id, run_id }) => (run_id === null ? [] : [[activation_id, run_id]])));
+}
+
+/** The same for the same ids: two requests at once, neither of which finds the other's, mean one run. */
+function runForIds(ids: readonly string[]): string {
+  if (ids.length === 0) return newRunId();
+  return `ids-${createHash("sha256").update(JSON.stringify(ids)).digest("hex").slice(0, 24)}`;
 }
 
 function accepted(entries: readonly Entry[]): SessionActivation[] {

@@ -13,13 +13,15 @@ import { EXIT } from "../rollout/exit-code.ts";
 import type { ControlFlags } from "./control.ts";
 import type { Reply } from "./control-actions.ts";
 import { cancelText, pauseText, retryText } from "./control-text.ts";
+import { runOf } from "./desk.ts";
+import { findTask, type Place } from "./find-task.ts";
 import { activationLines, runLines, type RunFacts } from "./show-status.ts";
 
 type ServerTarget = { kind: "run"; run: RunReply } | { kind: "activation"; found: StateReply };
 
 /** What {@link control} does, through a server's API. Who asks is the key. Throws RollcallError. */
 export async function controlServer(action: ControlAction, client: Client, id: string, flags: ControlFlags): Promise<Reply> {
-  const target = await findThere(client, id, { run: flags.run === true });
+  const target = await findThere(client, id, { run: flags.run === true, out: flags.out });
   switch (action) {
     case "cancel":
       return target.kind === "run" ? cancelWhole(client, target.run, flags) : cancelOne(client, target.found, flags);
@@ -27,7 +29,7 @@ export async function controlServer(action: ControlAction, client: Client, id: s
     case "resume":
       return setPause(action, client, target, flags);
     case "retry":
-      return target.kind === "run" ? retryWhole(client, id) : retryOne(client, id);
+      return target.kind === "run" ? retryWhole(client, target.run.run_id) : retryOne(client, target.found.activation_id);
     case "status":
       return target.kind === "run" ? showRun(client, target.run) : showActivation(target.found);
     default:
@@ -35,13 +37,35 @@ export async function controlServer(action: ControlAction, client: Client, id: s
   }
 }
 
-/** An activation first, since that is the smaller thing, unless `run`. Throws RollcallError "id_unknown". */
-export async function findThere(client: Client, id: string, options: { run: boolean }): Promise<ServerTarget> {
-  const found = options.run ? null : await unlessUnknown(client.activation(id));
+/** An activation first, since that is the smaller thing, unless `run`; then a run; then a task. Throws RollcallError "id_unknown", "id_ambiguous". */
+export async function findThere(client: Client, id: string, options: { run: boolean; out?: string | undefined }): Promise<ServerTarget> {
+  const isId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/.test(id); // a task may have any name
+  const found = options.run || !isId ? null : await unlessUnknown(client.activation(id));
   if (found !== null) return { kind: "activation", found };
-  const run = await unlessUnknown(client.run(id));
+  const run = isId ? await unlessUnknown(client.run(id)) : null;
   if (run !== null) return { kind: "run", run };
-  throw new RollcallError("id_unknown", `${JSON.stringify(id.slice(0, 200))} is neither an activation nor a run that the server knows`);
+  if (options.run) throw new RollcallError("id_unknown", `${JSON.stringify(id.slice(0, 200))} is no run that the server knows`);
+  const { out } = options;
+  const task = await findTask(id, { out: out ?? null, run: out === undefined ? null : await runOf(out) }, placeAt(client));
+  return { kind: "activation", found: await client.activation(task) };
+}
+
+function placeAt(client: Client): Place {
+  return {
+    name: "the server",
+    runs: async () => (await client.runs({ limit: 50 })).runs.map(({ run_id }) => run_id),
+    async known(ids) {
+      if (ids.length === 0) return [];
+      const { activations } = await client.activations(ids);
+      return activations.flatMap(({ activation_id, state }) => (state === "unknown" ? [] : [activation_id]));
+    },
+    async some(runId) {
+      const ids: string[] = [];
+      for (const state of ["ended", "waiting"] as const)
+        for await (const { activation_id } of client.rows(runId, { state, limit: 1_000 })) ids.push(activation_id);
+      return ids;
+    },
+  };
 }
 
 async function cancelOne(client: Client, found: StateReply, flags: ControlFlags): Promise<Reply> {

@@ -27,7 +27,7 @@ export function controlCommands(setExitCode: (code: number) => void): Command[] 
   return (Object.keys(DESCRIPTIONS) as ControlAction[]).map((action) => {
     const command = new Command(action)
       .description(DESCRIPTIONS[action])
-      .argument("[id]", "an activation or a run; with --out its run when left away")
+      .argument("[id]", "an activation, a task or a run; with --out its run when left away")
       .option("--out <dir>", "output directory of a run with an embedded Redis, instead of REDIS_URL")
       .option("--json", "the answer as one JSON object on stdout");
     if (action === "cancel" || action === "retry" || action === "status") {

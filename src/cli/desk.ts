@@ -17,7 +17,8 @@ import { openQueuesOf, tracingOf } from "./station.ts";
 /** What a command needs that looks at the queue, or changes what is in it, and runs nothing. */
 export interface Desk {
   queues: Queues;
-  /** The run of --out. */
+  /** --out, and its run. */
+  out: string | null;
   run: Manifest | null;
   /** null: with REDIS_URL and no artifacts setting. Nothing that needs results can be done then. */
   store: ArtifactStore | null;
@@ -69,7 +70,7 @@ export async function openDesk(options: { settings: Settings; env: Environment; 
       const sentinel = await startSentinel({ queues, store, log });
       undo.push(() => sentinel.close({ graceMs: SENTINEL_GRACE_MS }));
     }
-    return { queues, run, store, keys: redis.keys, close };
+    return { queues, out, run, store, keys: redis.keys, close };
   } catch (error) {
     await close();
     throw error;

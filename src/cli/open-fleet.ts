@@ -44,6 +44,7 @@ export async function openFleet(options: {
   }
   const fleet = queueFleet({
     ...station,
+    runId,
     startWorkers: workers === 0 ? null : async () => startLocalWorker(station, await options.machine(), { settings, concurrency: workers }),
   });
   return server === null ? fleet : resourcesFleet(fleet, { ...station, server });

@@ -46,7 +46,7 @@ async function openServerReader(
   const client = await clientOf(url, flags, given);
   return {
     async find(id, options) {
-      const target = await findThere(client, id ?? (await runOf(flags.out)), options);
+      const target = await findThere(client, id ?? (await runOf(flags.out)), { ...options, out: flags.out });
       return target.kind === "run" ? { kind: "run", id: target.run.run_id } : { kind: "activation", id: target.found.activation_id };
     },
     results: (runId, wanted) => client.results(runId, wanted),

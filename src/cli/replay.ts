@@ -7,6 +7,7 @@ import type { Replay } from "../activation/replay.ts";
 import { activationIdSchema } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
 import { buildSecretSet } from "../redact/index.ts";
+import { findResult } from "../rollout/find-result.ts";
 import { printable } from "../rollout/printable.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
@@ -20,7 +21,7 @@ interface ReplayFlags extends SettingsFlags {
 export function replayCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("replay")
     .description("Read the kept evidence of attempts again, without a model, and compare with what is recorded: exit 0 equal, 1 not.")
-    .argument("<attempt>", "directory of an attempt or of an activation's attempts; with --out, an activation id")
+    .argument("<attempt>", "directory of an attempt or of an activation's attempts; with --out, an activation id or task id")
     .option("--out <dir>", "output directory of the run whose activation is named")
     .option("--secret-env <names...>", "variables whose values are redacted as well, for evidence that was kept unredacted")
     .option("--json", "what was concluded now, one JSON line an attempt");
@@ -38,13 +39,21 @@ export function replayCommand(setExitCode: (code: number) => void): Command {
 }
 
 async function attemptDirectories(named: string, out: string | undefined, flags: SettingsFlags): Promise<string[]> {
-  const directory = out === undefined || !activationIdSchema.safeParse(named).success ? named : join(await artifactsOf(out, flags), named);
+  const directory = out === undefined ? named : await evidenceOf(named, out, await artifactsOf(out, flags));
   const names = await namesIn(directory);
   if (names.includes("attempt.json")) return [directory];
   const attempts = names.flatMap((name) => /^attempt-(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);
   if (attempts.length > 0) return attempts.map((number) => join(directory, `attempt-${number}`));
-  const hint = out === undefined ? ", or --out with an activation id" : "";
+  const hint = out === undefined ? ", or --out with an activation id or task id" : "";
   throw new RollcallError("replay_impossible", `${directory} holds no attempt: name the directory of one${hint}`);
+}
+
+/** Of an activation, or of a task that the run recorded; else it is a directory. */
+async function evidenceOf(named: string, out: string, artifacts: string): Promise<string> {
+  const directory = join(artifacts, named);
+  if (activationIdSchema.safeParse(named).success && (await namesIn(directory)).length > 0) return directory;
+  if ((await namesIn(named)).length > 0) return named;
+  return join(artifacts, (await findResult(join(out, OUTPUT_FILES.results), named)).activation_id);
 }
 
 async function artifactsOf(out: string, flags: SettingsFlags): Promise<string> {

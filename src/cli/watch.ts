@@ -18,7 +18,7 @@ interface WatchFlags extends SettingsFlags, ServerFlags {
 export function watchCommand(): Command {
   const command = new Command("watch")
     .description("Follow an activation, or a run, until it has ended: a line for each event, or for each end.")
-    .argument("[id]", "an activation or a run; with --out its run when left away")
+    .argument("[id]", "an activation, a task or a run; with --out its run when left away")
     .option("--out <dir>", "output directory of a run with an embedded Redis, instead of REDIS_URL")
     .option("--json", "events as JSON lines")
     .option("--run", "take the id for a run's, where an activation has the same");

@@ -7,6 +7,7 @@ import type { BudgetReply } from "../api/budget-reply.ts";
 import type { BreakerReply } from "../api/routes/breaker.ts";
 import type { BudgetBody } from "../api/routes/budget.ts";
 import type { AckedResults, AckResults, ClaimedResults, ClaimResults, UnreadResults } from "../api/routes/results.ts";
+import type { RefusedRecorded } from "../api/routes/refused.ts";
 import type { RunListReply } from "../api/routes/run-list.ts";
 import type { ResultLine, RunCancelled, RunPause, RunRetried } from "../api/routes/runs.ts";
 import type { Sealed } from "../api/routes/seal.ts";
@@ -16,6 +17,7 @@ import type { WorkersReply } from "../api/routes/workers.ts";
 import type { Story } from "../api/story.ts";
 import type { RunReply } from "../api/run-view.ts";
 import type { SessionActivationInput } from "../contract/activation.ts";
+import type { RefusedRow } from "../contract/refused.ts";
 import type { ActivationResult, Status } from "../contract/result.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { Operation } from "./operations.ts";
@@ -66,6 +68,8 @@ export interface Client {
   resumeRun(runId: string, options?: Abortable): Promise<RunPause>;
   retryRun(runId: string, options?: Abortable & { status?: Status }): Promise<RunRetried>;
   cancelRun(runId: string, options?: WithReason): Promise<RunCancelled>;
+  /** Of rows that could not be queued: their run has their ends, too. Up to 1,000. */
+  recordRefused(runId: string, rows: readonly RefusedRow[], options?: Abortable): Promise<RefusedRecorded>;
   breaker(runId: string, options?: Abortable): Promise<BreakerReply>;
   setBreaker(runId: string, mode: BreakerMode, options?: Abortable): Promise<BreakerReply>;
   /** What it may use before it starts nothing more. */
@@ -131,6 +135,7 @@ export function createClient(options: ClientOptions): Client {
     resumeRun: (run_id, { signal } = {}) => ask("resumeRun", { params: { run_id }, ...given(signal) }),
     retryRun: (run_id, { signal, status } = {}) => ask("retryRun", { params: { run_id }, query: { status }, ...given(signal) }),
     cancelRun: (run_id, { signal, reason } = {}) => ask("cancelRun", { params: { run_id }, query: { reason }, ...given(signal) }),
+    recordRefused: (run_id, refused, { signal } = {}) => ask("recordRefused", { params: { run_id }, json: { refused }, ...given(signal) }),
     breaker: (run_id, { signal } = {}) => ask("breaker", { params: { run_id }, ...given(signal) }),
     setBreaker: (run_id, mode, { signal } = {}) => ask("setBreaker", { params: { run_id }, json: { mode }, ...given(signal) }),
     setBudget: (run_id, budget, { signal } = {}) => ask("setBudget", { params: { run_id }, json: budget, ...given(signal) }),

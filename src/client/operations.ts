@@ -19,6 +19,7 @@ export const OPERATIONS = {
   resumeRun: ["POST", "/v1/runs/{run_id}/resume"],
   retryRun: ["POST", "/v1/runs/{run_id}/retry"],
   cancelRun: ["DELETE", "/v1/runs/{run_id}"],
+  recordRefused: ["POST", "/v1/runs/{run_id}/refused"],
   breaker: ["GET", "/v1/runs/{run_id}/breaker"],
   setBreaker: ["PUT", "/v1/runs/{run_id}/breaker"],
   setBudget: ["PUT", "/v1/runs/{run_id}/budget"],

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+const MOST_MEANT = 10;
+
 /** The known word closest to a misspelt one; null when none is near enough (a third of its letters) to be meant. */
 export function nearest(word: string, known: readonly string[]): string | null {
   const ranked = known
@@ -7,6 +9,21 @@ export function nearest(word: string, known: readonly string[]): string | null {
     .sort((a, b) => a.distance - b.distance);
   const best = ranked[0];
   return best !== undefined && best.distance <= Math.max(1, Math.ceil(best.candidate.length / 3)) ? best.candidate : null;
+}
+
+/** What may be meant by an id that is not known: those that hold it, and up to three that are near; else nothing. Pure. */
+export function meantBy(id: string, known: Iterable<string>): string[] {
+  const ids = new Set(known);
+  const meant = new Set([...ids].filter((one) => one.includes(id)));
+  while (meant.size < 3) {
+    const next = nearest(
+      id,
+      [...ids].filter((one) => !meant.has(one)),
+    );
+    if (next === null) break;
+    meant.add(next);
+  }
+  return [...meant].slice(0, MOST_MEANT);
 }
 
 /** Levenshtein distance, one row at a time. */

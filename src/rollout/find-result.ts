@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile, stat } from "node:fs/promises";
-import { nearest } from "../config/nearest.ts";
+import { meantBy } from "../config/nearest.ts";
 import { RESULT_SCHEMA, type ActivationResult } from "../contract/result.ts";
 import { RollcallError } from "../errors.ts";
 import { MAX_RESULT_LINE_BYTES } from "./json-lines.ts";
@@ -37,16 +37,9 @@ export async function findResult(path: string, id: string): Promise<ActivationRe
 
 function unknownId(path: string, id: string, ids: ReadonlySet<string>): RollcallError {
   if (ids.size === 0) return new RollcallError("result_unknown", `${path} holds no result yet`);
-  const rest = new Set([...ids].filter((known) => known.includes(id)));
-  for (let meant = nearest(id, remaining(ids, rest)); meant !== null && rest.size < 3; meant = nearest(id, remaining(ids, rest)))
-    rest.add(meant);
-  const hint =
-    rest.size === 0 ? `it holds e.g. ${[...ids].slice(0, 3).join(", ")}` : `did you mean ${[...rest].slice(0, MOST_SHOWN).join(", ")}?`;
+  const meant = meantBy(id, ids);
+  const hint = meant.length === 0 ? `it holds e.g. ${[...ids].slice(0, 3).join(", ")}` : `did you mean ${meant.join(", ")}?`;
   return new RollcallError("result_unknown", `${path} holds no result of ${JSON.stringify(id.slice(0, 200))}; ${hint}`);
-}
-
-function remaining(ids: ReadonlySet<string>, without: ReadonlySet<string>): string[] {
-  return [...ids].filter((id) => !without.has(id));
 }
 
 async function requireFile(path: string): Promise<{ size: number }> {

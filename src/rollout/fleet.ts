@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { SessionActivation } from "../contract/activation.ts";
+import type { RefusedRow } from "../contract/refused.ts";
 import type { ActivationResult } from "../contract/result.ts";
 import type { LocalCopy } from "../references/reference.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
@@ -19,6 +20,8 @@ export interface Fleet {
    * get a new generation. `rows`: by activation id, what a resources server is given of each; only a run that has one looks at it.
    */
   enqueue(activations: readonly SessionActivation[], options: { again: boolean; rows: ReadonlyMap<string, Row> }): Promise<EnqueueAnswer[]>;
+  /** Has a row that cannot be queued counted among the ends of its run, and explained like them. */
+  refuse(row: RefusedRow): Promise<void>;
   /** Where the files of results are. */
   readonly artifacts: Pick<ArtifactStore, "directory" | "open" | "size">;
   /** Has a file of this machine where workers find it, for activations that name it by its sha256. Throws "sha256_differs". */

@@ -40,6 +40,9 @@ export function httpFleet(parts: {
 
   return {
     enqueue: (activations, options) => enqueueThrough(client, activations, options),
+    async refuse(row) {
+      await client.recordRefused(runId, [row]);
+    },
     artifacts: store,
     async putInput({ sha256, path }) {
       await client.putFile(sha256, path);

@@ -35,7 +35,8 @@ export async function planWork(ids: readonly string[], files: ResultsFiles, flee
       if (result === null) plan.damaged.push(id);
     }
     const facts = files.recorded.get(id);
-    if (facts === undefined || facts.refused_row) plan.work.set(id, { again: false });
+    if (facts === undefined) plan.work.set(id, { again: false });
+    else if (facts.refused_row) plan.work.set(id, { again: true }); // its refusal may be in the store
     else if (stored.size > 0 && !stored.has(id)) {
       files.forget(id);
       plan.vanished++;

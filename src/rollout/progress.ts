@@ -13,8 +13,10 @@ export interface ProgressState {
   total: number;
   /** With a result, from this start or an earlier one. */
   ended: number;
-  /** Of those, not gradable. */
+  /** Of those, how many ended how. */
   failed: number;
+  refused: number;
+  cancelled: number;
   running: number;
   /** Rollouts at a resources server; absent where the run has none. */
   phases?: Record<Phase, number>;
@@ -43,23 +45,28 @@ function pace(state: ProgressState, now: number): { perMinute: number | null; et
 export function progressLine(state: ProgressState, now: number): string {
   const { perMinute, etaMs } = pace(state, now);
   const { breaker, pause, refusing, budget } = state;
-  if (budget !== null && budget.spent !== null)
-    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, budget spent`;
-  if (pause !== null)
-    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${printable(pause.by)}`;
+  const counts = countsOf(state);
+  if (budget !== null && budget.spent !== null) return `${counts}, budget spent`;
+  if (pause !== null) return `${counts}, paused by ${printable(pause.by)}`;
   if (breaker !== null) {
     const then =
       breaker.retry_in_ms === null ? "" : breaker.retry_in_ms === 0 ? ", one is tried" : `, next try in ${duration(breaker.retry_in_ms)}`;
-    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, paused by ${breaker.cause_code}${then}`;
+    return `${counts}, paused by ${breaker.cause_code}${then}`;
   }
   if (refusing !== null) {
     const { server, since, waiting } = refusing;
     const told = `model server ${printable(server)} refuses since ${since.slice(11, 16)} UTC, ${waiting} sessions wait`;
-    return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running, ${told}`;
+    return `${counts}, ${told}`;
   }
   const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
   const atServer = state.phases === undefined ? "" : `, ${state.phases.seeding} seeding, ${state.phases.verifying} verifying`;
-  return `${state.ended}/${state.total} done, ${state.failed} failed, ${state.running} running${atServer}${rate}`;
+  return `${counts}${atServer}${rate}`;
+}
+
+/** What is rare is told only where there is some. */
+function countsOf({ ended, total, failed, refused, cancelled, running }: ProgressState): string {
+  const rare = [refused === 0 ? [] : `${refused} refused`, cancelled === 0 ? [] : `${cancelled} cancelled`].flat();
+  return [`${ended}/${total} done`, `${failed} failed`, ...rare, `${running} running`].join(", ");
 }
 
 /** Where a batch tells what happens. */
@@ -122,13 +129,15 @@ export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now
       if (now() - lastAt < 5_000) return;
       lastAt = now();
       const { perMinute, etaMs } = pace(state, now());
-      const { total, ended, failed, running, phases, breaker, pause, refusing, budget } = state;
+      const { total, ended, failed, refused, cancelled, running, phases, breaker, pause, refusing, budget } = state;
       const { seeding, verifying } = phases ?? {};
       data({
         event: "progress",
         total,
         ended,
         failed,
+        refused,
+        cancelled,
         running,
         seeding,
         verifying,

@@ -3,6 +3,8 @@ import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import { refusedResult } from "../contract/refused.ts";
+import { recordRefused } from "../queue/refused.ts";
 import { breakerState, setBreaker } from "../queue/breaker.ts";
 import { readBudget, setBudget } from "../queue/budget.ts";
 import { followRun } from "../queue/ended.ts";
@@ -27,6 +29,7 @@ export function queueFleet(parts: {
   queues: Queues;
   store: ArtifactStore;
   keys: SecretKeys;
+  runId: string;
   startWorkers: (() => Promise<LocalWorkers>) | null;
   log: Logger;
   /** Rejects when Redis is gone for good. */
@@ -50,6 +53,9 @@ export function queueFleet(parts: {
   return {
     enqueue: (activations, { again }) =>
       again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
+    async refuse(row) {
+      await recordRefused(queues, store, refusedResult(parts.runId, row, new Date()));
+    },
     artifacts: store,
     putInput: ({ sha256, path }) => store.putInput(sha256, createReadStream(path)),
     async *follow(runId, { signal }) {

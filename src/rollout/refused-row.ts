@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { deriveActivationId, safeName } from "../contract/identity.ts";
 import { MAX_REASON_CHARACTERS } from "../contract/failure.ts";
-import { RESULT_SCHEMA, type ActivationResult } from "../contract/result.ts";
+import type { RefusedRow } from "../contract/refused.ts";
 import type { BadRow } from "./task-row.ts";
 
 /** How the results of a row that cannot be run are called. */
@@ -24,44 +24,16 @@ export function refusedNames(row: BadRow, { runId, repeats }: { runId: string; r
   });
 }
 
-/** The results of a row that cannot be run. Pure. */
-export function refusedResults(row: BadRow, options: { runId: string; taskset: string; repeats: number; now: Date }): ActivationResult[] {
-  const first = row.problems[0];
+/** A row that cannot be run, once for each repeat. Pure. */
+export function refusedRows(row: BadRow, options: { runId: string; taskset: string; repeats: number }): RefusedRow[] {
   const reason = row.problems
     .map(({ path, message, accepted }) => `${path === "" ? "" : `${path}: `}${message}; accepted: ${accepted}`)
     .join("\n");
-  return refusedNames(row, options).map(({ activation_id, rollout_id, task_id }) => {
-    return {
-      schema: RESULT_SCHEMA,
-      activation_id,
-      run_id: options.runId,
-      generation: 0,
-      agent_session_id: null,
-      episode_id: { rollout_id, attempt: 0 },
-      capture_key: rollout_id,
-      task_id: { taskset: options.taskset, task_id },
-      status: "refused",
-      response: null,
-      failure: {
-        failure_kind: "agent_request_failed",
-        cause_code: first?.code ?? "invalid_field",
-        server_names: [],
-        stage: "admission",
-        failure_reason: `line ${row.line}: ${reason}`.slice(0, MAX_REASON_CHARACTERS),
-        terminal: true,
-        status_code: 422,
-      },
-      incomplete_cause: null,
-      cause_class: "grant",
-      evidence: null,
-      observations: { source: "codex", records: [], gaps: [{ code: "harness_not_run", detail: "the row was refused" }] },
-      attempts: [],
-      artifacts: [],
-      usage: null,
-      timing: null,
-      worker: null,
-      ended_at: options.now.toISOString(),
-      metadata: {},
-    };
-  });
+  return refusedNames(row, options).map(({ activation_id, rollout_id, task_id }) => ({
+    activation_id,
+    rollout_id,
+    task_id: { taskset: options.taskset, task_id },
+    cause_code: row.problems[0]?.code ?? "invalid_field",
+    failure_reason: `line ${row.line}: ${reason}`.slice(0, MAX_REASON_CHARACTERS),
+  }));
 }

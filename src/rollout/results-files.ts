@@ -32,9 +32,9 @@ export async function openResultsFiles(paths: { results: string; failures: strin
     else recorded.set(facts.activation_id, facts);
   });
 
-  function newsOf({ activation_id, generation, rollout }: ActivationResult): ReturnType<ResultsFiles["newsOf"]> {
+  function newsOf({ activation_id, generation, rollout, status }: ActivationResult): ReturnType<ResultsFiles["newsOf"]> {
     const before = recorded.get(activation_id);
-    if (before === undefined || before.refused_row || before.generation < generation) return "generation";
+    if (before === undefined || (before.refused_row && status !== "refused") || before.generation < generation) return "generation";
     const more = before.generation === generation && (rollout?.verifications ?? 0) > (before.rollout?.verifications ?? 0);
     return more ? "verification" : null;
   }

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import pRetry from "p-retry";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import { meantBy } from "../config/nearest.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import { emptySecretSet } from "../redact/index.ts";
@@ -123,9 +124,14 @@ function wantedOf({ recorded }: ResultsFiles, { ids, all }: ReverifyRequest): Re
       .slice(0, 5)
       .map((id) => JSON.stringify(id.slice(0, 80)))
       .join(", ");
+    const meant = meantBy(
+      unknown[0]!,
+      scorable.flatMap(({ activation_id, task_id }) => [activation_id, task_id.task_id]),
+    );
     throw new RollcallError(
       "id_unknown",
-      `no result that could be verified is called ${list}${unknown.length > 5 ? ", ..." : ""}: give ids of results.jsonl`,
+      `no result that could be verified is called ${list}${unknown.length > 5 ? ", ..." : ""}: ` +
+        (meant.length === 0 ? "give ids of results.jsonl" : `did you mean ${meant.join(", ")}?`),
     );
   }
   return [...new Set(ids.flatMap(named))];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { newRunId } from "../contract/identity.ts";
+import { refusedResult } from "../contract/refused.ts";
 import type { BreakerMode } from "../queue/breaker-mode.ts";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import { RollcallError } from "../errors.ts";
@@ -17,7 +18,7 @@ import type { Fleet } from "./fleet.ts";
 import { openOutputDir, type Manifest, type OutputDir } from "./output-dir.ts";
 import { describePlan, planWork } from "./plan.ts";
 import type { Reporter } from "./progress.ts";
-import { refusedResults } from "./refused-row.ts";
+import { refusedRows } from "./refused-row.ts";
 import { keepRowFile } from "./row-file.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { summarise, type Summary } from "./summary.ts";
@@ -151,13 +152,11 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
           `no live worker has ${needs}: what needs it waits for one that has (queue.no_capable_worker_seconds), then fails`,
         ),
       async badRow(row) {
-        for (const result of refusedResults(row, {
-          runId: source.runId,
-          taskset: source.defaults.taskset,
-          repeats: source.repeats,
-          now: new Date(),
-        })) {
-          if (!files.recorded.has(result.activation_id)) await tally.record(result);
+        const { runId, repeats } = source;
+        for (const refused of refusedRows(row, { runId, repeats, taskset: source.defaults.taskset })) {
+          if (files.recorded.has(refused.activation_id)) continue;
+          await fleet.refuse(refused);
+          await tally.record(refusedResult(runId, refused, new Date()));
         }
       },
     });

@@ -19,6 +19,8 @@ export interface RolloutPlace {
 export interface RowFile {
   /** Activation ids, in the order of the task file. */
   readonly ids: readonly string[];
+  /** The activation ids of each task, by the task's own id. */
+  readonly tasks: ReadonlyMap<string, readonly string[]>;
   placeOf(activationId: string): RolloutPlace | null;
   /** The whole row of a foreign format; null for rows of ours, which may hold secrets and are not kept. */
   rowOf(activationId: string): Promise<Row | null>;
@@ -30,6 +32,8 @@ const MOST_TOLD = 10;
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 const lineSchema = z.object({
   task: z.string(),
+  /** Earlier versions did not write it. */
+  task_id: z.string().optional(),
   /** Of the line of the task file. */
   sha256: z.string(),
   activations: z.array(z.object({ activation_id: z.string(), repeat: z.int() })),
@@ -102,15 +106,18 @@ export async function openRowFile(path: string): Promise<RowFile | null> {
     throw error;
   });
   if (file === null) return null;
+  const tasks = new Map<string, string[]>();
   const places = new Map<string, RolloutPlace & { offset: number; length: number }>();
   for await (const { bytes, offset, length } of readLines(path, MAX_LINE_BYTES)) {
     const parsed = lineSchema.safeParse(jsonOf(bytes));
     if (!parsed.success) continue;
-    const { task, activations } = parsed.data;
+    const { task, task_id = task, activations } = parsed.data;
+    tasks.set(task_id, [...(tasks.get(task_id) ?? []), ...activations.map(({ activation_id }) => activation_id)]);
     for (const { activation_id, repeat } of activations) places.set(activation_id, { task, repeat, offset, length });
   }
   return {
     ids: [...places.keys()],
+    tasks,
     placeOf: (activationId) => places.get(activationId) ?? null,
     async rowOf(activationId) {
       const place = places.get(activationId);

@@ -59,7 +59,9 @@ export function makeTally(options: {
   const state: ProgressState = {
     total: options.total,
     ended: before.length,
-    failed: before.filter(({ status }) => !gradable(status)).length,
+    failed: before.filter(({ status }) => status === "failed").length,
+    refused: before.filter(({ status }) => status === "refused").length,
+    cancelled: before.filter(({ status }) => status === "cancelled").length,
     running: 0,
     endedHere: 0,
     startedAt: options.startedAt,
@@ -77,7 +79,8 @@ export function makeTally(options: {
     if (!(await files.take(result))) return;
     state.ended++;
     state.endedHere++;
-    if (!gradable(result.status)) state.failed++;
+    const { status } = result;
+    if (status === "failed" || status === "refused" || status === "cancelled") state[status]++;
     reporter.ended(files.recorded.get(result.activation_id)!, state);
     pending.delete(result.activation_id);
     watched.get(result.activation_id)?.abort();
@@ -158,8 +161,4 @@ export function makeTally(options: {
 function spentSentence(spent: BudgetLimit, running: number): string {
   const flag = spent === "not_after" ? "max-hours" : spent.replaceAll("_", "-");
   return `the budget is spent (--${flag}): nothing more is started, ${running} still run to their end`;
-}
-
-function gradable(status: string): boolean {
-  return status === "completed" || status === "incomplete";
 }

@@ -10,6 +10,7 @@ import { replayAttempt } from "../../src/activation/replay.ts";
 import type { Attempt } from "../../src/contract/result.ts";
 import { buildSecretSet } from "../../src/redact/index.ts";
 import { attemptRunner, codexVersions, TEST_KEY, type AttemptRunner } from "../support/attempt.ts";
+import { resultOf } from "../support/result-documents.ts";
 import { rollcall } from "../support/rollcall-command.ts";
 import { suiteDir } from "../support/suite-dir.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -71,7 +72,7 @@ describe("a recorded attempt", () => {
     expect(JSON.stringify(await replayAttempt(raw.directory))).toContain("zz-replay-zz"); // the same search finds it when nothing is redacted
   });
 
-  it("is replayed by the command: exit 0 when equal, 1 when not, 2 when there is none; --json says what was concluded", async () => {
+  it("is replayed by the command: exit 0 when equal, 1 when not, 2 when there is none; activations and tasks are named [fault D6]", async () => {
     const equal = await rollcall(["replay", join(RECORDED, "completed-0.144.4")]);
     expect(equal).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("equal (completed)") });
 
@@ -81,6 +82,17 @@ describe("a recorded attempt", () => {
     expect(different).toMatchObject({ code: 1, stdout: expect.stringContaining('failure.cause_code\n    recorded: "mcp_server_auth"') });
     const json = await rollcall(["replay", "--json", spoilt.directory]);
     expect(JSON.parse(json.stdout)).toMatchObject({ replayed: { failure: { cause_code: "mcp_server_unreachable" } } });
+
+    const out = tempDir();
+    cpSync(join(RECORDED, "completed-0.144.4"), join(out, "artifacts/act-run-memo/attempt-0"), { recursive: true });
+    const result = resultOf("act-run-memo", { task_id: { taskset: "office", task_id: "memo" } });
+    writeFileSync(join(out, "results.jsonl"), `${JSON.stringify(result)}\n`);
+    for (const id of ["act-run-memo", "memo"])
+      expect(await rollcall(["replay", id, "--out", out])).toMatchObject({ code: 0, stdout: expect.stringContaining("equal (completed)") });
+    expect(await rollcall(["replay", "mem", "--out", out])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/did you mean .*memo/),
+    });
 
     const none = await rollcall(["replay", tempDir()]);
     expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining("holds no attempt") });

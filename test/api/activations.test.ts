@@ -49,6 +49,41 @@ it("the same id sent again joins with the same content, and is refused with othe
   expect(JSON.stringify(conflict.body)).not.toContain("key-one");
 });
 
+it("the same POST without run_id twice is the same request: the run is that of what is there [fault D2]", async () => {
+  const rig = await startApiRig();
+  const { run_id: _, ...one } = asked("act-1");
+  const first = await rig.call("/v1/activations", { body: one });
+  const { run_id } = first.body.activations[0];
+  expect(first).toMatchObject({ status: 202, body: { activations: [{ outcome: "added" }] } });
+
+  const joined = { status: 202, body: { activations: [{ activation_id: "act-1", run_id, outcome: "joined" }] } };
+  expect(await rig.call("/v1/activations", { body: one })).toMatchObject(joined);
+  expect(await rig.call("/v1/activations?partial=true", { body: one })).toMatchObject(joined);
+  expect(await rig.call("/v1/activations", { body: one, headers: { "idempotency-key": "k" } })).toMatchObject(joined);
+  expect(await rig.call("/v1/activations", { body: { ...one, input: "other" } })).toMatchObject({
+    status: 409,
+    body: { errors: [{ path: "input" }] },
+  });
+  // What is named is meant.
+  expect(await rig.call("/v1/activations?run_id=run-9", { body: one })).toMatchObject({
+    status: 409,
+    body: { errors: [{ path: "run_id" }] },
+  });
+});
+
+it("two of the same POST at once make one activation, which both are answered [fault D2]", async () => {
+  const rig = await startApiRig();
+  const rows = Array.from({ length: 40 }, (_, index) => {
+    const { run_id: _run, ...row } = asked(`act-${index}`);
+    return row;
+  });
+  const answers = await Promise.all(Array.from({ length: 4 }, () => rig.call("/v1/activations", { body: rows })));
+  expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
+  const runs = answers.flatMap(({ body }) => body.activations.map(({ run_id }: { run_id: string }) => run_id));
+  expect(new Set(runs).size).toBe(1);
+  expect((await rig.call("/v1/runs")).body.runs).toMatchObject([{ run_id: runs[0] }]);
+});
+
 it("with partial what can be queued is, and each entry says what became of it", async () => {
   const rig = await startApiRig();
   await rig.call("/v1/activations", { body: asked("act-1") });

@@ -88,6 +88,35 @@ it("failures are grouped by their cause, each with the words of one; retried one
   expect((await rig.call("/v1/runs/run-1")).body).toMatchObject({ total: 3, ended: { completed: 3, failed: 0 }, failures: [] });
 });
 
+it("rows that could not be queued are counted as refused, explained like other ends, and run once they are right [fault D8]", async () => {
+  const rig = await startApiRig();
+  await rig.sentinel();
+  await rig.call("/v1/activations", { body: asked("good") });
+  const refused = ["bad", "good"].map((id) => ({
+    activation_id: id,
+    rollout_id: id,
+    task_id: { taskset: "office", task_id: id },
+    cause_code: "input_empty",
+    failure_reason: "line 2: input: the user's text is empty",
+  }));
+  // What is in the queue stays there.
+  expect(await rig.call("/v1/runs/run-1/refused", { body: { refused } })).toMatchObject({ status: 200, body: { recorded: 1 } });
+  await rig.call("/v1/runs/run-1/refused", { body: { refused } });
+  expect((await rig.call("/v1/runs/run-1")).body).toMatchObject({
+    total: 2,
+    waiting: 1,
+    ended: { refused: 1, failed: 0 },
+    failures: [{ cause_code: "input_empty", count: 1, example: { failure_reason: "line 2: input: the user's text is empty" } }],
+  });
+  expect(await rig.call("/v1/activations/bad/story")).toMatchObject({ status: 200, body: { ending: { status: "refused" } } });
+  expect(await rig.call("/v1/activations/bad/result")).toMatchObject({ status: 200, body: { status: "refused" } });
+
+  await rig.worker(completes(rig.store));
+  await rig.call("/v1/activations?again=true", { body: asked("bad") });
+  expect(await rig.ended("bad", 1)).toMatchObject({ status: "completed" });
+  expect((await rig.call("/v1/runs/run-1")).body).toMatchObject({ total: 2, ended: { refused: 0, completed: 2 }, failures: [] });
+});
+
 it("results come as lines, go on from a cursor, and with follow until all have ended", async () => {
   const rig = await startApiRig();
   await rig.sentinel();

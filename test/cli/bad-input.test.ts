@@ -21,6 +21,20 @@ function writeTasks(rows: readonly unknown[]): void {
   writeFileSync(tasks, rows.map((row) => `${typeof row === "string" ? row : JSON.stringify(row)}\n`).join(""));
 }
 
+it("rows that are recorded as refused are counted as such by progress, status and the queue [fault D8]", async () => {
+  writeTasks([{ id: "a", input: "" }, "no json"]);
+  mkdirSync(join(root, "run"), { mode: 0o700 });
+  const env = { XDG_STATE_HOME: join(root, "state"), XDG_RUNTIME_DIR: join(root, "run") };
+  const run = await rollcall(["run", tasks, "--out", out, "--skip-invalid", "--json"], { env });
+  expect(run, run.stderr).toMatchObject({ code: 4, stdout: expect.stringContaining('"refused":2') });
+  const status = await rollcall(["status", "--out", out], { env });
+  expect(status, status.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("2 ended (2 refused), 0 running") });
+  const again = await rollcall(["run", tasks, "--out", out, "--skip-invalid", "--json"], { env });
+  expect(again, again.stderr).toMatchObject({ code: 4, stdout: expect.stringContaining('"refused":2') });
+  const collected = await rollcall(["collect", "--out", out], { env });
+  expect(collected).toMatchObject({ code: 0, stderr: expect.stringContaining("collected 2 results") });
+});
+
 describe("rollcall run refuses, with exit code 2 and nothing run,", () => {
   it.each<[string, unknown[], RegExp]>([
     ["an empty file", [], /has no tasks; nothing was run/],

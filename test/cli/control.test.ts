@@ -144,7 +144,7 @@ describe("where no run is alive", () => {
     const unknown = await ask("cancel", "act-nobody");
     expect(unknown).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('"act-nobody" is neither an activation nor a run') as string,
+      stderr: expect.stringContaining('"act-nobody" is no activation, task or run') as string,
     });
     const misplaced = await ask("pause", waiting);
     expect(misplaced).toMatchObject({ code: 2, stderr: expect.stringContaining(`rollcall pause ${runId()}`) as string });

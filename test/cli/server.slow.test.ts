@@ -104,7 +104,7 @@ it("run --server works like a local run: a producer that is killed goes on, resu
   expect(await asking("cancel", results[0]!.activation_id)).toMatchObject({ code: 0, text: expect.stringContaining("ended as completed") });
   expect(await asking("pause", runId)).toMatchObject({ code: 0, text: expect.stringContaining("is paused") });
   expect(await asking("resume", runId)).toMatchObject({ code: 0, text: expect.stringContaining("goes on") });
-  expect(await asking("status", "no-such")).toMatchObject({ code: 2, text: expect.stringContaining("neither an activation nor a run") });
+  expect(await asking("status", "no-such")).toMatchObject({ code: 2, text: expect.stringContaining("is no activation, task or run") });
 
   const queued = await asking(
     "enqueue",

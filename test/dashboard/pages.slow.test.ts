@@ -43,7 +43,7 @@ it("from the sign-in to the cause of a failed activation in three clicks; all pa
   const why = page.getByRole("region", { name: "Why it ended" });
   await why.getByText("mcp_server_unreachable").waitFor(WAIT);
   expect(await why.innerText()).toMatch(/of office/);
-  expect(await page.getByRole("region", { name: "Attempt 1" }).innerText()).toMatch(/office\s+unavailable\s+required/);
+  expect(await page.getByRole("region", { name: "Attempt 0" }).innerText()).toMatch(/office\s+unavailable\s+required/);
   await shot(page, "activation-failed");
 
   // What others named is text, whatever it says.

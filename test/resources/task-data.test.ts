@@ -60,6 +60,8 @@ it("the progress of a run with a resources server tells how many rollouts are se
     total: 100,
     ended: 0,
     failed: 0,
+    refused: 0,
+    cancelled: 0,
     running: 4,
     phases,
     endedHere: 0,

@@ -37,7 +37,19 @@ describe("what a run says of its breaker", () => {
   });
 
   it("stands in the progress while it lasts", () => {
-    const state = { total: 220, ended: 3, failed: 0, running: 0, endedHere: 3, startedAt: 0, pause: null, refusing: null, budget: null };
+    const state = {
+      total: 220,
+      ended: 3,
+      failed: 0,
+      refused: 0,
+      cancelled: 0,
+      running: 0,
+      endedHere: 3,
+      startedAt: 0,
+      pause: null,
+      refusing: null,
+      budget: null,
+    };
     const line = (breaker: BreakerState): string => progressLine({ ...state, breaker: breakerProgress(breaker) }, 60_000);
     expect(line(OPEN)).toBe("3/220 done, 0 failed, 0 running, paused by sandbox_failed, next try in 1 min 00 s");
     expect(line({ ...OPEN, open: { retry_in_ms: 0 } })).toBe("3/220 done, 0 failed, 0 running, paused by sandbox_failed, one is tried");

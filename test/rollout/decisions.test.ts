@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
+import { refusedResult } from "../../src/contract/refused.ts";
 import { resultSchema, type ActivationResult } from "../../src/contract/result.ts";
 import { runsAgain } from "../../src/rollout/again.ts";
 import type { Spending } from "../../src/rollout/budget.ts";
@@ -7,7 +8,7 @@ import { exitCodeOf } from "../../src/rollout/exit-code.ts";
 import { factsOf, type ResultFacts } from "../../src/rollout/facts.ts";
 import { began } from "../../src/rollout/probe.ts";
 import { humanReporter, jsonReporter, progressLine, type ProgressState } from "../../src/rollout/progress.ts";
-import { refusedResults } from "../../src/rollout/refused-row.ts";
+import { refusedRows } from "../../src/rollout/refused-row.ts";
 import { duration, summaryTable } from "../../src/rollout/summary-table.ts";
 import { percentile, summarise } from "../../src/rollout/summary.ts";
 import { totalsText } from "../../src/rollout/usage-totals.ts";
@@ -247,6 +248,8 @@ describe("progress", () => {
     total: 220,
     ended: 30,
     failed: 2,
+    refused: 0,
+    cancelled: 0,
     running: 4,
     endedHere: 20,
     startedAt: 0,
@@ -259,6 +262,9 @@ describe("progress", () => {
   it("tells the rate of this start and the time left at that rate", () => {
     expect(progressLine(state, 600_000)).toBe("30/220 done, 2 failed, 4 running, 2.0/min, about 1 h 35 min left");
     expect(progressLine({ ...state, endedHere: 0 }, 600_000)).toBe("30/220 done, 2 failed, 4 running");
+    expect(progressLine({ ...state, ended: 32, refused: 1, cancelled: 1, endedHere: 0 }, 600_000)).toBe(
+      "32/220 done, 2 failed, 1 refused, 1 cancelled, 4 running",
+    );
     const pause = { by: "anna\u001b", at: "", reason: "" };
     expect(progressLine({ ...state, pause }, 600_000)).toBe("30/220 done, 2 failed, 4 running, paused by anna\\u001b");
     const refusing = { server: "http://model:1", since: "2027-01-15T08:31:12.000Z", for_ms: 600_000, waiting: 7 };
@@ -301,17 +307,19 @@ describe("progress", () => {
   });
 });
 
-describe("refusedResults", () => {
+describe("refusedRows", () => {
   const row = {
     ok: false as const,
     line: 17,
     taskId: "a/b",
     problems: [{ code: "input_empty", path: "input", message: "the user's text is empty", accepted: "text" }],
   };
-  const options = { runId: "run-1", taskset: "tasks", repeats: 1, now: new Date(0) };
+  const options = { runId: "run-1", taskset: "tasks", repeats: 1 };
+  const refusedResults = (bad: typeof row | { taskId: null }, more = options) =>
+    refusedRows({ ...row, ...bad }, more).map((refused) => refusedResult("run-1", refused, new Date(0)));
 
   it("are whole results of the contract, with the original id and the line", () => {
-    const [result] = refusedResults(row, options);
+    const [result] = refusedResults(row);
     expect(resultSchema.parse(result)).toMatchObject({
       status: "refused",
       task_id: { task_id: "a/b" },
@@ -326,8 +334,8 @@ describe("refusedResults", () => {
 
   it("call a row without a usable id by its line, so that a duplicate does not hide the first one", () => {
     const duplicate = { ...row, problems: [{ code: "duplicate_id", path: "id", message: "", accepted: "" }] };
-    expect(refusedResults(duplicate, options)[0]?.activation_id).toBe("act-run-1-line-17");
-    expect(refusedResults({ ...row, taskId: null }, { ...options, repeats: 2 }).map(({ activation_id }) => activation_id)).toEqual([
+    expect(refusedResults(duplicate)[0]?.activation_id).toBe("act-run-1-line-17");
+    expect(refusedResults({ taskId: null }, { ...options, repeats: 2 }).map(({ activation_id }) => activation_id)).toEqual([
       "act-run-1-line-17-r0",
       "act-run-1-line-17-r1",
     ]);
@@ -335,7 +343,7 @@ describe("refusedResults", () => {
 
   it("keep a long reason within the contract's limit", () => {
     const long = { ...row, problems: Array.from({ length: 100 }, () => ({ ...row.problems[0]!, message: "m".repeat(100) })) };
-    expect(resultSchema.safeParse(refusedResults(long, options)[0]).success).toBe(true);
+    expect(resultSchema.safeParse(refusedResults(long)[0]).success).toBe(true);
   });
 });
 

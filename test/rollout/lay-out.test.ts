@@ -121,7 +121,7 @@ describe("a rollout's directory", () => {
     const artifacts = [await put(store, 0, "outputs/a.txt", "a")];
     writeFileSync(join(out, "task_t1"), "in the way");
     const raw = await openResultsFiles({ results: join(out, "results.jsonl"), failures: join(out, "failures.jsonl") });
-    const rows: RowFile = { ids: ["act-1"], placeOf: () => PLACE, rowOf: async () => null, close: async () => undefined };
+    const rows: RowFile = { ids: ["act-1"], tasks: new Map(), placeOf: () => PLACE, rowOf: async () => null, close: async () => undefined };
     expect(await completing(raw, { out, rows, store }).take(resultOf("act-1", { artifacts }))).toBe(true);
     await raw.close();
     const { observations } = JSON.parse(readFileSync(join(out, "results.jsonl"), "utf8")) as ActivationResult;
@@ -176,7 +176,13 @@ describe("a rollout's directory", () => {
     const out = tempDir();
     const store = await openDirectoryStore(join(out, "artifacts"));
     const raw = await openResultsFiles({ results: join(out, "results.jsonl"), failures: join(out, "failures.jsonl") });
-    const rows: RowFile = { ids: ["act-1"], placeOf: () => PLACE, rowOf: async () => ({ n: 1 }), close: async () => undefined };
+    const rows: RowFile = {
+      tasks: new Map(),
+      ids: ["act-1"],
+      placeOf: () => PLACE,
+      rowOf: async () => ({ n: 1 }),
+      close: async () => undefined,
+    };
     const files = completing(raw, { out, rows, store });
     const verified = (verifications: number): ActivationResult => {
       const named = { protocol: "row" as const, resources_session_id: "s", row_sha256: "0".repeat(64) };

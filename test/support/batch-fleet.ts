@@ -49,6 +49,7 @@ export function directFleet(
       if (started) working = working.then(work);
       return activations.map(({ activation_id }) => ({ activation_id, outcome: "added" as const }));
     },
+    refuse: () => Promise.resolve(),
     artifacts: store,
     putInput: ({ sha256, path }: { sha256: string; path: string }) => store.putInput(sha256, createReadStream(path)),
     async *follow(_runId: string, { signal }: { signal: AbortSignal }) {

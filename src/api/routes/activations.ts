@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { createRoute, z } from "@hono/zod-openapi";
-import { newRunId } from "../../contract/identity.ts";
 import { cancelActivation } from "../../queue/cancel.ts";
 import { retryActivations } from "../../queue/retry.ts";
 import { findKnown } from "../../resources/find-rollouts.ts";
@@ -30,7 +29,12 @@ export function activationRoutes(ports: ApiPorts): Api {
         query: z.object({
           partial: z.stringbool().optional().openapi({ type: "boolean", description: "queue what can be, instead of all or nothing" }),
           again: z.stringbool().optional().openapi({ type: "boolean", description: "run those that have ended once more" }),
-          run_id: z.string().min(1).max(200).optional().openapi({ description: "for activations that name none" }),
+          run_id: z
+            .string()
+            .min(1)
+            .max(200)
+            .optional()
+            .openapi({ description: "for activations that name none; without it, those whose id is there belong to its run" }),
         }),
         headers: z.object({
           "idempotency-key": z
@@ -65,9 +69,9 @@ export function activationRoutes(ports: ApiPorts): Api {
     async (context) => {
       const key = context.req.valid("header")["idempotency-key"];
       const query = context.req.valid("query");
-      const runId = query.run_id ?? (key === undefined ? newRunId() : runIdOf(context.var.caller.name, key));
-      const { partial = false, again = false } = query;
-      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId }), 202);
+      const { partial = false, again = false, run_id: runId = null } = query;
+      const newRun = key === undefined ? null : runIdOf(context.var.caller.name, key);
+      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId, newRun }), 202);
     },
   );
 

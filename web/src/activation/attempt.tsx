@@ -18,7 +18,7 @@ export function AttemptStory({ attempt, isLast }: { attempt: StoryAttempt; isLas
   return (
     <section class="card" aria-labelledby={title}>
       <div class="head">
-        <h2 id={title}>Attempt {attempt.attempt + 1}</h2>
+        <h2 id={title}>Attempt {attempt.attempt}</h2>
         <State mark={ending.status}>{ending.status}</State>
         {!charged && <span class="dim">not charged</span>}
       </div>

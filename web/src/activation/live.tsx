@@ -29,7 +29,7 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
             <Moment at={now.due_at} />
           </Fact>
         )}
-        {now.attempt !== null && <Fact name="Attempt">{now.attempt + 1}</Fact>}
+        {now.attempt !== null && <Fact name="Attempt">{now.attempt}</Fact>}
         {now.worker_id !== null && (
           <Fact name="Worker">
             <Name>{now.worker_id}</Name>
@@ -55,7 +55,7 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
             <li key={id}>
               <Moment at={at} /> <span class="stage">{stage}</span>
               {note !== undefined && <Name>{note}</Name>}
-              {attempt > 0 && <span class="dim">attempt {attempt + 1}</span>}
+              {attempt > 0 && <span class="dim">attempt {attempt}</span>}
             </li>
           ))}
         </ol>
@@ -79,7 +79,7 @@ function AtServer({ rollout, isShown }: { rollout: NonNullable<StateReply["rollo
   return (
     <dl class="facts small more">
       <Fact name="Resources server">{PHASES[state]}</Fact>
-      {!isShown && <Fact name="Attempt">{attempt + 1}</Fact>}
+      {!isShown && <Fact name="Attempt">{attempt}</Fact>}
       {failed_attempts > 0 && <Fact name="Failed attempts">{wholeText(failed_attempts)}</Fact>}
       {failed_tries > 0 && <Fact name="Failed tries">{wholeText(failed_tries)}</Fact>}
       {unreachable_since !== null && (
