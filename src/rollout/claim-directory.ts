@@ -2,7 +2,7 @@
 import { RollcallError } from "../errors.ts";
 import { gitState } from "../host/git.ts";
 import { defaultPromptTemplate } from "./formats/prompt-template.ts";
-import { requireSameRun, type OutputDir } from "./output-dir.ts";
+import { requireSameRun, sameTasks, type OutputDir } from "./output-dir.ts";
 import type { BatchRequest } from "./rollout.ts";
 import { changedRows } from "./row-file.ts";
 import type { TaskCheck, TaskSource } from "./tasks.ts";
@@ -13,7 +13,7 @@ import type { TaskCheck, TaskSource } from "./tasks.ts";
  */
 export async function claimDirectory(out: OutputDir, request: BatchRequest, source: TaskSource, check: TaskCheck): Promise<void> {
   const { path, promptTemplate: template } = source;
-  const tasks = { path, sha256: check.sha256 };
+  const tasks = { path, sha256: check.sha256, rows_sha256: check.rowsSha256 };
   const settings = {
     ...request.comparable,
     format: check.format === "rollcall" ? null : check.format,
@@ -23,7 +23,7 @@ export async function claimDirectory(out: OutputDir, request: BatchRequest, sour
     try {
       return requireSameRun(out.path, out.manifest, { tasks, settings });
     } catch (error) {
-      const changed = out.manifest.tasks.sha256 === tasks.sha256 ? [] : await changedRows(out.file("rows"), source);
+      const changed = sameTasks(out.manifest.tasks, tasks) ? [] : await changedRows(out.file("rows"), source);
       if (!(error instanceof RollcallError) || changed.length === 0) throw error;
       throw new RollcallError(error.code, `${error.message}\n${changed.join("\n")}`, { cause: error });
     }

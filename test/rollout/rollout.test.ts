@@ -307,10 +307,39 @@ describe("a batch", () => {
     const changed = await start(() => COMPLETED);
     expect(changed.error).toMatchObject({
       code: "out_foreign",
-      message: expect.stringMatching(/another task file[^]*line 1 \(id "a"\) has changed\n {2}line 2 \(id "new"\) is new$/) as string,
+      message: expect.stringMatching(
+        /another task file[^]*line 1 \(id "a"\) has changed: prompt\n {2}line 2 \(id "new"\) is new$/,
+      ) as string,
     });
     expect(await gitState(tasks)).toMatchObject({ modified: true });
     expect(await gitState(join(tempDir(), "x"))).toBeNull();
+  });
+
+  it("takes the same rows however they are written and whatever their tokens, and shows a real change by field [fault B8]", async () => {
+    const row = (token: string, name = "s", input = "x") => ({
+      id: "a",
+      input,
+      tool_grants: [
+        {
+          type: "mcp",
+          name,
+          required: false,
+          connection: { transport: "streamable_http", url: `http://127.0.0.1/mcp?t=${token}`, headers: { Authorization: token } },
+        },
+      ],
+    });
+    writeTasks([row("token-1"), ...numbered(1)]);
+    await start(() => null, {}, { stop: { signal: AbortSignal.abort(), now: new AbortController().signal } });
+    expect(readFileSync(join(out, "rows.jsonl"), "utf8")).not.toContain("token-1");
+    const { id, input, ...rest } = row("token-2");
+    writeFileSync(
+      tasks,
+      `${JSON.stringify({ ...rest, input, id }, null, 1).replaceAll("\n", " ")}\r\n\r\n${JSON.stringify(numbered(1)[0])}`,
+    );
+    expect(await start(() => COMPLETED)).toMatchObject({ error: null, summary: { by_status: { completed: 2 } } });
+    writeTasks([row("token-2", "other", "y"), ...numbered(1)]);
+    const changed = (await start(() => COMPLETED)).error as Error;
+    expect(changed.message).toMatch(/another task file[^]*line 1 \(id "a"\) has changed: input, tool_grants\[0\]\.name$/);
   });
 
   it("refuses a directory of another task file", async () => {
