@@ -41,6 +41,8 @@ const manifestSchema = z.looseObject({
   /** The others of the first start, without what may be secret. */
   other_settings: comparableSchema.optional(),
   versions: z.record(z.string(), z.string()),
+  /** False: no start came so far as to queue something, so it takes another task file and other settings. Earlier directories do not say. */
+  queued: z.boolean().optional(),
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 

@@ -72,7 +72,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
       const message = "stopped while reference files were fetched; nothing was queued, and those that came are kept";
       throw new RollcallError("interrupted", message, { exitCode: EXIT.interrupted });
     });
-    await claimDirectory(out, request, source, check);
+    const claim = await claimDirectory(out, request, source, check);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
     ports.onAccepted();
@@ -83,8 +83,10 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     for (const remark of files.remarks) ports.reporter.say(remark);
     let ended: BatchEnd = { interrupted: true, budgetSpent: null, openings: [] }; // unless it comes to its end
     try {
-      if (total === 0) ended = { interrupted: false, budgetSpent: null, openings: [] };
-      else ended = await runMissing({ request, ports, out, source, check, files, budget, total, startedAt });
+      if (total === 0) {
+        await claim();
+        ended = { interrupted: false, budgetSpent: null, openings: [] };
+      } else ended = await runMissing({ request, ports, claim, out, source, check, files, budget, total, startedAt });
     } finally {
       await files.close();
       const counted = onlyAsked(files, check);
@@ -104,6 +106,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
 interface Batch {
   request: BatchRequest;
   ports: BatchPorts;
+  claim: () => Promise<void>;
   out: OutputDir;
   source: TaskSource;
   check: TaskCheck;
@@ -132,6 +135,7 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     if (sentence !== null) ports.reporter.say(sentence);
     const { spent } = await budget.begin(fleet);
     if (plan.work.size > 0 && spent === null) await ports.preflight(check);
+    await batch.claim();
     if (plan.work.size > 0) await fleet.setBreaker(source.runId, request.breaker);
     const tally = makeTally({
       fleet,

@@ -7,6 +7,7 @@ import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import { loadSettings } from "../../src/config/load.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { RollcallError } from "../../src/errors.ts";
 import { collectResults } from "../../src/rollout/collect.ts";
 import { exitCodeOf } from "../../src/rollout/exit-code.ts";
 import { gitState } from "../../src/host/git.ts";
@@ -340,6 +341,24 @@ describe("a batch", () => {
     writeTasks([row("token-2", "other", "y"), ...numbered(1)]);
     const changed = (await start(() => COMPLETED)).error as Error;
     expect(changed.message).toMatch(/another task file[^]*line 1 \(id "a"\) has changed: input, tool_grants\[0\]\.name$/);
+  });
+
+  it("takes new settings and rows in a directory of which nothing was queued yet, and then no others [fault B9]", async () => {
+    writeTasks(numbered(1));
+    const refused = new RollcallError("model_key_missing", "no key");
+    expect(await start(() => COMPLETED, { comparable: { model: "a" } }, { preflight: () => Promise.reject(refused) })).toMatchObject({
+      error: refused,
+      enqueued: [],
+    });
+    writeTasks(numbered(2));
+    expect(
+      await start(() => null, { comparable: { model: "b" } }, { stop: { signal: AbortSignal.abort(), now: new AbortController().signal } }),
+    ).toMatchObject({ error: null });
+    const manifest = JSON.parse(readFileSync(join(out, "manifest.json"), "utf8")) as object;
+    expect(manifest).toMatchObject({ settings: { model: "b" }, queued: true });
+    expect((await start(() => COMPLETED, { comparable: { model: "a" } })).error).toMatchObject({ code: "out_foreign" });
+    expect(await start(() => COMPLETED, { comparable: { model: "b" } })).toMatchObject({ error: null, summary: { missing: 0 } });
+    expect(JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"))).toEqual(manifest);
   });
 
   it("refuses a directory of another task file", async () => {
