@@ -5,7 +5,7 @@ import type { BreakerOpening } from "../queue/breaker.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
-import { openBudget, type BatchBudget, type BudgetWatch } from "./budget.ts";
+import { openBudget, workedMs, type BatchBudget, type BudgetWatch } from "./budget.ts";
 import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
@@ -60,7 +60,7 @@ export interface BatchPorts {
  * failed attempts in failures.jsonl, and summary.json. Throws RollcallError with exit code 2 when nothing may be run.
  */
 export async function runBatch(request: BatchRequest, ports: BatchPorts): Promise<{ summary: Summary; summaryPath: string }> {
-  const startedAt = Date.now();
+  const startedAt = performance.now(); // a clock that nobody sets
   const out = await openOutputDir(request.out);
   let summary: Summary;
   try {
@@ -78,7 +78,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     ports.onAccepted();
 
     const total = check.rows * request.tasks.repeats;
-    const budget = await openBudget(out.file("budget"), { runId, limits: request.budget });
+    const budget = await openBudget(out.file("budget"), { runId, limits: request.budget, startedAt });
     const files = await openResultsFiles({ results: out.file("results"), failures: out.file("failures") });
     for (const remark of files.remarks) ports.reporter.say(remark);
     let ended: BatchEnd = { interrupted: true, budgetSpent: null, openings: [] }; // unless it comes to its end
@@ -94,7 +94,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
       const spending = await budget.end(budgetSpent);
       const asked = { runId, expected: total, ids: [...check.ids, ...check.refusedIds], budgetStopped: budgetSpent !== null };
       await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
-      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...more, budget: spending });
+      summary = summarise(counted, { runId, total, wallMs: workedMs(spending), ...more, budget: spending });
       await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     }
     return { summary, summaryPath: out.file("summary") };

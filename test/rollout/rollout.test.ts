@@ -269,6 +269,30 @@ describe("a batch", () => {
     expect(readFileSync(join(out, "rows.jsonl"), "utf8")).not.toContain("FAKE-SECRET-INPUT");
   });
 
+  it("counts the time of all starts, whatever is set on the host's clock, and collecting leaves it [fault B10]", async () => {
+    writeTasks(numbered(2));
+    const hour = 3_600_000;
+    const clock = Date.now;
+    const jumping: End = () => {
+      Date.now = () => clock() - hour;
+      return COMPLETED;
+    };
+    try {
+      const first = await start(jumping, { limit: 1 });
+      expect(first.summary!.wall_ms).toBeGreaterThanOrEqual(0);
+      expect(first.summary!.wall_ms).toBeLessThan(hour / 2);
+    } finally {
+      Date.now = clock;
+    }
+    const budgetFile = join(out, "budget.json");
+    const budget = JSON.parse(readFileSync(budgetFile, "utf8")) as { used: object };
+    writeFileSync(budgetFile, JSON.stringify({ ...budget, used: { ...budget.used, hours: 2 } })); // as if it had worked so long
+    const { summary } = await start(() => COMPLETED);
+    expect(summary!.wall_ms).toBeGreaterThanOrEqual(2 * hour);
+    expect(summary!.wall_ms).toBeLessThan(2.5 * hour);
+    expect((await collectResults(out, openDirectoryStore)).summary.wall_ms).toBe(summary!.wall_ms);
+  });
+
   it("accounts for every rollout that was asked for in coverage.json", async () => {
     writeTasks([...numbered(4), { id: "bad", input: "" }]);
     const stop = new AbortController();
