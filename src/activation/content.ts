@@ -1,29 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { stringify } from "safe-stable-stringify";
-import { isSealed, type SealedActivation } from "./seal.ts";
+import type { SealedActivation } from "./seal.ts";
+import { secretSlots } from "./secret-slots.ts";
 
 /** More would not help anybody to find the difference. */
 const MOST_FIELDS = 20;
 
 /**
- * sha256 (hex) over the canonical activation, secrets by their digests: equal for the same content sealed with the same
- * key, whatever the nonces and the order of fields. The trace context is left out: each request has one of its own.
+ * sha256 (hex) over what an activation asks for: equal for the same content whatever the order of fields, the trace context (each request
+ * has one of its own) and the values of its secrets, which are renewed while the work stays the same. `activation`: in clear.
  */
-export function contentDigest(sealed: SealedActivation): string {
+export function contentDigest(activation: object): string {
   return createHash("sha256")
-    .update(canonical(comparable(sealed)), "utf8")
+    .update(canonical(withoutSecretValues(activation)), "utf8")
     .digest("hex");
 }
 
-/** Paths of the fields in which two sealed activations differ, e.g. "tool_grants[0].connection.url"; at most 20. */
-export function differingFields(a: SealedActivation, b: SealedActivation): string[] {
-  return differences(comparable(a), comparable(b), "").slice(0, MOST_FIELDS);
+/**
+ * Paths of the fields in which an activation differs from one that is kept sealed, e.g. "tool_grants[0].name"; at most 20. Where a sealed
+ * URL leads cannot be seen: those are named when there is no other difference.
+ */
+export function differingFields(kept: SealedActivation, activation: object): string[] {
+  const fields = differences(withoutSecretValues(kept), withoutSecretValues(activation), "").slice(0, MOST_FIELDS);
+  return fields.length > 0 ? fields : secretSlots(kept).flatMap(({ path, isUrl }) => (isUrl ? [path] : []));
+}
+
+/** A copy without trace context, and in the place of each secret that there is one, and where a URL leads. For rows as for activations. Pure. */
+export function withoutSecretValues(activation: object): Record<string, unknown> {
+  const { traceparent: _, ...copy } = structuredClone(activation) as Record<string, unknown>;
+  for (const { holder, key, isUrl } of secretSlots(copy)) {
+    const value = holder[key];
+    holder[key] = isUrl && typeof value === "string" ? { secret: true, leads_to: leadsTo(value) } : { secret: true };
+  }
+  return copy;
+}
+
+function leadsTo(url: string): string | null {
+  if (!URL.canParse(url)) return null;
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
 }
 
 function differences(a: unknown, b: unknown, path: string): string[] {
-  if (canonical(a) === canonical(b)) return [];
-  if (!isTree(a) || !isTree(b) || Array.isArray(a) !== Array.isArray(b) || isSealed(a) || isSealed(b)) return [path];
+  if (canonical(a) === canonical(b) || (isSecret(a) && isSecret(b))) return [];
+  if (!isTree(a) || !isTree(b) || Array.isArray(a) !== Array.isArray(b) || isSecret(a) || isSecret(b)) return [path];
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
   return [...keys].flatMap((key) => {
     const inner = Array.isArray(a) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
@@ -31,13 +52,13 @@ function differences(a: unknown, b: unknown, path: string): string[] {
   });
 }
 
-function comparable(sealed: SealedActivation): Record<string, unknown> {
-  const { traceparent: _, ...rest } = sealed as Record<string, unknown>;
-  return rest;
+/** The same text for the same value, whatever the order of fields. Pure. */
+export function canonical(value: unknown): string {
+  return stringify(value) ?? "";
 }
 
-function canonical(value: unknown): string {
-  return stringify(value, (_key, inner: unknown) => (isSealed(inner) ? { key_id: inner.key_id, digest: inner.digest } : inner)) ?? "";
+function isSecret(value: unknown): boolean {
+  return isTree(value) && value["secret"] === true;
 }
 
 function isTree(value: unknown): value is Record<string, unknown> {

@@ -9,6 +9,8 @@ export interface SecretSlot {
   readonly path: string;
   readonly holder: Json;
   readonly key: string;
+  /** Of a URL only its user, query and fragment are secret; where it leads is not. */
+  readonly isUrl: boolean;
 }
 
 /**
@@ -20,7 +22,8 @@ export function secretSlots(activation: object): SecretSlot[] {
   const slots: SecretSlot[] = [];
   const add = (holder: Json, key: string, path: string, isSecret: (text: string) => boolean = () => true): void => {
     const value = holder[key];
-    if (isObject(value) ? value["sealed"] === 1 : typeof value === "string" && isSecret(value)) slots.push({ path, holder, key });
+    if (isObject(value) ? value["sealed"] === 1 : typeof value === "string" && isSecret(value))
+      slots.push({ path, holder, key, isUrl: isSecret === urlTellsMore });
   };
   const addAll = (holder: unknown, path: string): void => {
     if (isObject(holder)) for (const key of Object.keys(holder)) add(holder, key, `${path}.${key}`);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { InvalidArgumentError } from "commander";
+import { MOST_TIMER_SECONDS } from "../contract/duration.ts";
 import { nearest } from "../config/nearest.ts";
 
 /** Parsers of option values; commander prints what they throw and the exit code becomes 2. */
@@ -12,13 +13,14 @@ export function wholeNumber(least: number): (text: string) => number {
   };
 }
 
-export const secondsValue = above0("seconds");
-export const hoursValue = above0("hours");
+export const secondsValue = above0("seconds", MOST_TIMER_SECONDS);
+export const hoursValue = above0("hours", 87_600);
 
-function above0(unit: string): (text: string) => number {
+function above0(unit: string, most: number): (text: string) => number {
   return (text) => {
     const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value > 0)) throw new InvalidArgumentError(`expected ${unit} above 0, got ${JSON.stringify(text)}.`);
+    if (!(value > 0 && value <= most))
+      throw new InvalidArgumentError(`expected ${unit} above 0, at most ${most}, got ${JSON.stringify(text)}.`);
     return value;
   };
 }

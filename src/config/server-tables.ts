@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { addressSchema } from "./address.ts";
-import { seconds, setting } from "./setting.ts";
+import { seconds } from "../contract/duration.ts";
+import { setting } from "./setting.ts";
 
 /** Tables of rollcall.toml for what processes serve and send over HTTP. */
 

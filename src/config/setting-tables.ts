@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { reasoningEffortSchema } from "../contract/activation.ts";
+import { days, milliseconds, seconds } from "../contract/duration.ts";
 import { BREAKER_MODES } from "../queue/breaker-mode.ts";
 import { PROTOCOLS } from "../resources/server.ts";
-import { seconds, setting } from "./setting.ts";
+import { setting } from "./setting.ts";
 
 /** The tables of rollcall.toml; what stands outside of them is in settings.ts. */
 
@@ -91,7 +92,7 @@ export const codexSettings = z.strictObject({
     description: "A turn in which Codex prints nothing this long is ended, in seconds. Must exceed the slowest tool call and model answer.",
     defaultText: "off",
   }),
-  session_close_timeout_seconds: setting(seconds.default(60), {
+  session_close_timeout_seconds: setting(seconds.max(604_800).default(60), {
     description: "Bound of each phase after Codex (stopping, reading stderr, collecting), in seconds.",
   }),
   reasoning_effort: setting(reasoningEffortSchema.optional(), {
@@ -193,13 +194,13 @@ export const s3Settings = z.strictObject({
 });
 
 export const queueSettings = z.strictObject({
-  lock_duration_ms: setting(z.int().min(1_000).default(60_000), {
+  lock_duration_ms: setting(milliseconds(1_000).default(60_000), {
     description: "A claim not renewed this long is lost, in ms. A minute: a short loss of Redis must not end long sessions.",
   }),
-  lock_renew_ms: setting(z.int().min(100).default(20_000), {
+  lock_renew_ms: setting(milliseconds(100).default(20_000), {
     description: "How often a claim is renewed, in ms. A third of the lock, so that two renewals may fail.",
   }),
-  stalled_interval_ms: setting(z.int().min(500).default(15_000), {
+  stalled_interval_ms: setting(milliseconds(500).default(15_000), {
     description: "How often lost claims are looked for, in ms.",
   }),
   no_capable_worker_seconds: setting(seconds.default(600), {
@@ -273,14 +274,14 @@ export const resourcesSettings = z.strictObject({
 });
 
 export const retentionSettings = z.strictObject({
-  ended_jobs_days: setting(z.number().positive().default(7), {
+  ended_jobs_days: setting(days.default(7), {
     description: "How long ended jobs stay in Redis, in days. At least as long as anything may be delivered again.",
   }),
-  unread_results_days: setting(z.number().positive().default(30), {
+  unread_results_days: setting(days.default(30), {
     description:
       "How long `serve` leaves a result that nobody takes in its results queue, in days since its end; it warns before. The artifact store keeps it.",
   }),
-  dead_webhooks_days: setting(z.number().positive().default(30), {
+  dead_webhooks_days: setting(days.default(30), {
     description: "How long what could not be pushed to a webhook can be replayed, in days. The artifact store keeps the result.",
   }),
 });

@@ -23,6 +23,3 @@ export function setting<S extends z.ZodType>(schema: S, meta: SettingMeta): S {
 export function settingMeta(schema: z.ZodType): SettingMeta | undefined {
   return documented.get(schema);
 }
-
-/** A time of which there is some, and an end. */
-export const seconds = z.number().positive().finite();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
 import { parseS3Location } from "../artifacts/s3-location.ts";
+import { MOST_TIMER_SECONDS } from "../contract/duration.ts";
 import { toolGrantSchema } from "../contract/grant.ts";
 import { grantRefusals } from "../contract/rules/grants.ts";
 import { extraConfigRefusals } from "../contract/rules/extra-config.ts";
@@ -66,7 +67,7 @@ export const settingsSchema = z
     concurrency: setting(z.int().min(1).max(1_000).default(4), {
       description: "Sessions at once in one process. Each needs about 150 MB.",
     }),
-    drain_seconds: setting(z.coerce.number().min(0).finite().default(0), {
+    drain_seconds: setting(z.coerce.number().min(0).max(MOST_TIMER_SECONDS).default(0), {
       description: "How long a worker that is told to stop (SIGTERM) lets its sessions end, in seconds. A second signal stops it at once.",
       env: "ROLLCALL_DRAIN_SECONDS",
     }),

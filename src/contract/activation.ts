@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { z } from "zod";
+import { seconds } from "./duration.ts";
 import { toolGrantSchema } from "./grant.ts";
 import { activationIdSchema, episodeIdSchema, rolloutIdSchema, taskIdSchema } from "./identity.ts";
 
@@ -66,17 +67,17 @@ const codexSchema = z.strictObject({
     .regex(/^\d+\.\d+\.\d+$/)
     .optional(),
   /** Wall clock of one attempt's Codex. */
-  timeout_seconds: z.number().positive().max(604_800).default(600),
-  mcp_startup_timeout_seconds: z.number().positive().optional(),
+  timeout_seconds: seconds.max(604_800).default(600),
+  mcp_startup_timeout_seconds: seconds.optional(),
   /**
    * Client-side limit of one tool call; Codex's own default is 300. Must exceed the slowest call: the server goes on
    * working after it, and the next call to that server waits until the first returns (seen in Codex 0.144.4).
    */
-  mcp_tool_timeout_seconds: z.number().positive().optional(),
+  mcp_tool_timeout_seconds: seconds.optional(),
   /** Bound of each phase after Codex: stopping, reading stderr, collecting. */
-  session_close_timeout_seconds: z.number().positive().default(60),
+  session_close_timeout_seconds: seconds.max(604_800).default(60),
   /** Ends a turn of which nothing was heard for so long; must exceed the longest tool call and the longest thought. */
-  idle_seconds: z.number().positive().max(604_800).optional(),
+  idle_seconds: seconds.max(604_800).optional(),
   model_context_window: z.int().positive().optional(),
   model_auto_compact_token_limit: z.int().positive().optional(),
   reasoning_effort: reasoningEffortSchema.optional(),

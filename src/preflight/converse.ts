@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { MOST_TIMER_MS } from "../contract/duration.ts";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { z } from "zod";
@@ -6,7 +7,7 @@ import type { PreflightPhase } from "./finding.ts";
 
 const MAX_PAGES = 100;
 /** The SDK's own bound is not used: its error looks like one that a server may send. */
-const NEVER_MS = 2 ** 31 - 1;
+const NEVER_MS = MOST_TIMER_MS;
 
 /** As Codex reads it: a tool without an input schema spoils the list. Nothing else of a tool is looked at, or kept. */
 const toolListSchema = z.object({

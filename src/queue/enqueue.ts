@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { contentDigest, differingFields } from "../activation/content.ts";
-import { sealActivation, sealedWith, type SealedActivation } from "../activation/seal.ts";
+import { differingFields } from "../activation/content.ts";
+import { sealActivation, sealedWith, type SealedActivation, type SealedSecret } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
+import { secretSlots } from "../activation/secret-slots.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
@@ -10,6 +11,7 @@ import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
 import { inPipeline } from "./pipeline.ts";
 import type { Queues } from "./queues.ts";
+import { runScript, script } from "./script.ts";
 import { liveWorkers, type WorkerFacts } from "./worker-lease.ts";
 
 /** Most activations in one transaction: Redis serves nobody else meanwhile. */
@@ -25,7 +27,7 @@ interface EnqueueOptions {
 
 export interface EnqueueAnswer {
   activation_id: string;
-  /** joined: it is there with the same content. ended: it has ended. conflict: it is there with other content. */
+  /** joined: it is there with the same content, whatever the values of its secrets. ended: it has ended. conflict: it is there with other content. */
   outcome: "added" | "joined" | "conflict" | "ended";
   /** Of a conflict: the fields that differ, when they can be told. */
   fields?: readonly string[];
@@ -35,7 +37,8 @@ export interface EnqueueAnswer {
 
 /**
  * Seals and adds activations; in Redis when it resolves. The activation's job and its parent are added in one transaction
- * and never replaced, so a producer that was killed may simply add everything again. A conflict changes nothing.
+ * and never replaced, so a producer that was killed may simply add everything again; only the values of secrets are renewed, for whoever
+ * joins may have new ones. A conflict changes nothing.
  * `singleAttempt`: each may begin one attempt, whatever becomes of it; the producer makes others. Throws RollcallError "activation_too_large" before anything of the batch is added.
  */
 export async function enqueueActivations(
@@ -63,7 +66,7 @@ export async function compareActivations(
       queues,
       candidates.map(({ jobId }) => jobId),
     );
-    answers.push(...(await answersFor(queues, keys, candidates, { before: now, after: now, workers: [] })));
+    answers.push(...(await answersFor(queues, candidates, { before: now, after: now, workers: [] })));
   }
   return answers;
 }
@@ -93,7 +96,9 @@ async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[],
   const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
   const after = missing.length > 0 ? await standing(queues, jobIds) : before;
-  return answersFor(queues, keys, candidates, { before, after, workers });
+  const answers = await answersFor(queues, candidates, { before, after, workers });
+  for (const [index, { outcome }] of answers.entries()) if (outcome === "joined") await renewSecrets(queues, keys, candidates[index]!);
+  return answers;
 }
 
 type Candidate = ReturnType<typeof candidatesOf>[number];
@@ -141,7 +146,6 @@ function candidatesOf(
 
 function answersFor(
   queues: Queues,
-  keys: SecretKeys,
   candidates: readonly Candidate[],
   { before, after, workers }: { before: readonly Standing[]; after: readonly Standing[]; workers: readonly WorkerFacts[] },
 ): Promise<EnqueueAnswer[]> {
@@ -150,7 +154,7 @@ function answersFor(
       const { activation_id } = activation;
       const { ended, digest: there } = after[index]!;
       if (there !== null && there !== digest) {
-        const fields = await conflictingFields(queues, activation, keys, jobId, there);
+        const fields = await conflictingFields(queues, activation, jobId);
         if (fields !== null) return { activation_id, outcome: "conflict", fields };
       }
       if (!before[index]!.exists) {
@@ -211,21 +215,38 @@ async function announce(
   });
 }
 
-/** null: the same after all, sealed with another key of ours. */
-async function conflictingFields(
-  queues: Queues,
-  activation: SessionActivation,
-  keys: SecretKeys,
-  jobId: string,
-  digest: string,
-): Promise<string[] | null> {
+/** null: nothing that differs can be found, e.g. after an upgrade of ours. */
+async function conflictingFields(queues: Queues, activation: SessionActivation, jobId: string): Promise<string[] | null> {
   const text = await queues.redis.hget(names.job(ACTIVATIONS, jobId), "data");
   if (text === null) return [];
-  const there = (JSON.parse(text) as ActivationJobData).activation;
-  const [keyId] = sealedWith(there);
-  const resealed = sealActivation(activation, keys, keyId);
-  return contentDigest(resealed) === digest ? null : differingFields(there, resealed);
+  const fields = differingFields((JSON.parse(text) as ActivationJobData).activation, activation);
+  return fields.length === 0 ? null : fields;
 }
+
+/** A job that has not ended gets the secrets that its producer has now; everything else of it is the same. */
+async function renewSecrets(queues: Queues, keys: SecretKeys, { activation, sealed, jobId }: Candidate): Promise<void> {
+  if (sealedWith(sealed).length === 0) return;
+  const key = names.job(ACTIVATIONS, jobId);
+  const text = await queues.redis.hget(key, "data");
+  if (text === null) return;
+  const data = JSON.parse(text) as ActivationJobData;
+  const { traceparent } = data.activation;
+  const asThere = sealActivation(activation, keys, sealedWith(data.activation)[0]); // digests of one key compare
+  if (secretsOf(asThere) === secretsOf(data.activation)) return;
+  const renewed = { ...data, activation: { ...sealed, ...(traceparent === undefined ? {} : { traceparent }) } };
+  await runScript(queues.redis, REPLACE_DATA, [key], [text, JSON.stringify(renewed)]);
+}
+
+function secretsOf(sealed: SealedActivation): string {
+  return JSON.stringify(secretSlots(sealed).map(({ path, holder, key }) => [path, (holder[key] as SealedSecret).digest]));
+}
+
+/** Not after its end, when the secrets are deleted, and nothing that came in between is undone. */
+const REPLACE_DATA = script(`
+if redis.call('HGET', KEYS[1], 'data') == ARGV[1] and redis.call('HEXISTS', KEYS[1], 'finishedOn') == 0 then
+  redis.call('HSET', KEYS[1], 'data', ARGV[2])
+end
+`);
 
 /** Throws RollcallError "activation_too_large" for one that is put into the queue later, so that its producer hears of it now. Pure. */
 export function requireQueueable({ settings }: Pick<Queues, "settings">, activation: SessionActivation, sealed: SealedActivation): void {

@@ -68,7 +68,7 @@ export function activationFlow(
   const { generation, enqueuedAt, settings, singleAttempt = false, nextStep } = options;
   const { activation_id, run_id, episode_id, task_id, reply_to, metadata } = activation;
   const jobId = activationJobId(activation_id, generation);
-  const shared = { generation, content_digest: contentDigest(sealed), enqueued_at: enqueuedAt };
+  const shared = { generation, content_digest: contentDigest(activation), enqueued_at: enqueuedAt };
   const keep = { age: Math.ceil(settings.keep_ended_ms / 1_000) };
   // Never removeOnComplete: true. The id of a removed job could run again.
   const common = { removeOnComplete: keep, removeOnFail: keep, attempts: 1, stackTraceLimit: 0 };

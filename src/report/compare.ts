@@ -5,6 +5,7 @@ import { estimateMean, type Estimate } from "./estimate.ts";
 import type { GatheredRun } from "./gather.ts";
 import type { MeasuredRow } from "./metrics.ts";
 import { holm, signFlipTest, signTest } from "./paired-tests.ts";
+import { sameTasks } from "../rollout/output-dir.ts";
 import { submissionEnd, submissionTools } from "./submissions.ts";
 
 /** Below it, a corrected p-value is called a difference beyond noise. */
@@ -65,7 +66,7 @@ export function compareRuns(first: GatheredRun, second: GatheredRun): Comparison
     schema: "rollcall.comparison/1",
     runs: [about(first), about(second)],
     settings: differentSettings(first, second),
-    same_tasks_file: first.run.manifest.tasks.sha256 === second.run.manifest.tasks.sha256,
+    same_tasks_file: sameTasks(first.run.manifest.tasks, second.run.manifest.tasks),
     paired_tasks: paired.length,
     only_in_first: [...a.keys()].filter((task) => !b.has(task)),
     only_in_second: [...b.keys()].filter((task) => !a.has(task)),

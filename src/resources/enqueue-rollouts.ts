@@ -54,7 +54,7 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
     const ended = committed !== null && (await readRolloutEnd(store, activation_id, committed.generation)) !== null;
     // The store decides: whoever wrote the end there may have been killed before the record said so.
     if (ended && !again) return { activation_id, outcome: "ended" };
-    if (!ended && kept !== null && kept.record.state !== "ended") return join(queues, kept, { sealed, row_sha256, server });
+    if (!ended && kept !== null && kept.record.state !== "ended") return join(queues, kept, { activation, row_sha256, server });
     const record: RolloutRecord = {
       activation_id,
       run_id: activation.run_id,
@@ -62,7 +62,7 @@ async function enqueueRollout(parts: Parts, { activation, row }: RolloutRequest,
       rollout_id: activation.episode_id.rollout_id,
       nonce: randomBytes(4).toString("hex"),
       server,
-      content_digest: contentDigest(sealed),
+      content_digest: contentDigest(activation),
       row_sha256,
       state: "seed",
       attempt: await firstAttempt(parts, activation),
@@ -98,13 +98,13 @@ async function firstAttempt({ queues, store }: Parts, { activation_id, episode_i
 async function join(
   queues: Queues,
   { record, draft }: KeptRollout,
-  given: { sealed: ReturnType<typeof sealActivation>; row_sha256: string; server: ResourcesServer },
+  given: { activation: SessionActivation; row_sha256: string; server: ResourcesServer },
 ): Promise<EnqueueAnswer> {
   const { activation_id } = record;
   const sameServer = record.server.protocol === given.server.protocol && record.server.mcp === given.server.mcp;
-  if (record.content_digest !== contentDigest(given.sealed) || record.row_sha256 !== given.row_sha256 || !sameServer) {
+  if (record.content_digest !== contentDigest(given.activation) || record.row_sha256 !== given.row_sha256 || !sameServer) {
     const fields = [
-      ...(draft === null ? [] : differingFields(draft, given.sealed)),
+      ...(draft === null ? [] : differingFields(draft, given.activation)),
       ...(record.row_sha256 === given.row_sha256 ? [] : ["row"]),
       ...(sameServer ? [] : ["resources server"]),
     ];

@@ -59,18 +59,24 @@ export interface BudgetWatch {
   end(stoppedBy: BudgetLimit | null): Promise<Spending>;
 }
 
-/** `now` in ms, of a clock that never goes back. Throws RollcallError "out_foreign", unless nothing is limited: then a torn file counts as none. */
+/** How long the commands of all starts have worked on it, in ms. Pure. */
+export function workedMs({ used }: Spending): number {
+  return Math.round(used.hours * HOUR_MS);
+}
+
+/** `startedAt` and `now` in ms, of a clock that never goes back. Throws RollcallError "out_foreign", unless nothing is limited: then a torn file counts as none. */
 export async function openBudget(
   path: string,
-  { runId, limits, now = () => performance.now() }: { runId: string; limits: BatchBudget; now?: () => number },
+  options: { runId: string; limits: BatchBudget; startedAt?: number; now?: () => number },
 ): Promise<BudgetWatch> {
+  const { runId, limits, now = () => performance.now() } = options;
   const isLimited = Object.values(limits).some((limit) => limit !== null);
   const earlier = await readSpending(path).catch((error: unknown) => {
     if (isLimited) throw error;
     return null;
   });
   const before = earlier?.used ?? { model_calls: 0, tokens: 0, hours: 0 };
-  const startedAt = now();
+  const { startedAt = now() } = options;
   let used = { model_calls: before.model_calls, tokens: before.tokens };
   let savedAt = startedAt;
   let saving: Promise<unknown> = Promise.resolve();

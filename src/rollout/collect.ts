@@ -3,7 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { messageOf, RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
-import { readSpending } from "./budget.ts";
+import { readSpending, workedMs } from "./budget.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
 import { openRowFile } from "./row-file.ts";
@@ -11,7 +11,7 @@ import { readRolloutResult } from "../resources/documents.ts";
 import { openJsonLines } from "./json-lines.ts";
 import { openOutputDir } from "./output-dir.ts";
 import { openResultsFiles } from "./results-files.ts";
-import { summarise, type Summary } from "./summary.ts";
+import { readSummary, summarise, type Summary } from "./summary.ts";
 import { factsOf, type ResultFacts } from "./facts.ts";
 import type { ActivationResult } from "../contract/result.ts";
 
@@ -23,7 +23,6 @@ export async function collectResults(
   outPath: string,
   openStore: (defaultRoot: string) => Promise<ArtifactStore>,
 ): Promise<{ summary: Summary; results: number; kept: number; remarks: string[] }> {
-  const startedAt = Date.now();
   const out = await openOutputDir(outPath);
   try {
     if (out.manifest === null) throw new RollcallError("out_empty", `${out.path} holds no run (there is no manifest.json)`);
@@ -67,7 +66,7 @@ export async function collectResults(
     const summary = summarise(files.recorded.values(), {
       runId: out.manifest.run_id,
       total,
-      wallMs: Date.now() - startedAt,
+      wallMs: budget === null ? ((await readSummary(out.file("summary")))?.wall_ms ?? 0) : workedMs(budget),
       interrupted: false,
       budget,
     });

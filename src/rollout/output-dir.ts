@@ -31,6 +31,8 @@ const manifestSchema = z.looseObject({
   tasks: z.looseObject({
     path: z.string(),
     sha256: z.string(),
+    /** Of its rows, however they are written and whatever the values of their secrets; earlier directories do not say. */
+    rows_sha256: z.string().optional(),
     /** null: it is in no repository, or there is no git. */
     git: z.object({ commit: z.string(), modified: z.boolean() }).nullable().optional(),
   }),
@@ -39,6 +41,8 @@ const manifestSchema = z.looseObject({
   /** The others of the first start, without what may be secret. */
   other_settings: comparableSchema.optional(),
   versions: z.record(z.string(), z.string()),
+  /** False: no start came so far as to queue something, so it takes another task file and other settings. Earlier directories do not say. */
+  queued: z.boolean().optional(),
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
@@ -116,9 +120,14 @@ export async function readManifest(root: string): Promise<Manifest | null> {
   }
 }
 
+/** Whether two task files ask for the same, however they are written. Pure. */
+export function sameTasks(one: Manifest["tasks"], other: Manifest["tasks"]): boolean {
+  return one.sha256 === other.sha256 || (one.rows_sha256 !== undefined && one.rows_sha256 === other.rows_sha256);
+}
+
 /** Refuses to mix two task files, or results that cannot be compared, in one directory. Pure but for throwing "out_foreign". */
 export function requireSameRun(root: string, manifest: Manifest, wanted: Pick<Manifest, "tasks" | "settings">): void {
-  if (manifest.tasks.sha256 !== wanted.tasks.sha256) {
+  if (!sameTasks(manifest.tasks, wanted.tasks)) {
     throw new RollcallError(
       "out_foreign",
       `${root} belongs to another task file (${manifest.tasks.path}, sha256 ${manifest.tasks.sha256.slice(0, 12)}; ` +

@@ -90,7 +90,7 @@ export interface LineSink {
 const PLAIN_EVERY_MS = 30_000;
 
 /** For people: a line that is redrawn on a terminal, else one every 30 s and at each tenth of the way. */
-export function humanReporter(sink: LineSink, now: () => number = Date.now): Reporter {
+export function humanReporter(sink: LineSink, now: () => number = () => performance.now()): Reporter {
   let lastAt = 0;
   let lastTenth = 0;
   return {
@@ -112,7 +112,7 @@ export function humanReporter(sink: LineSink, now: () => number = Date.now): Rep
 }
 
 /** For programs: one JSON object a line on stdout, sentences on stderr. */
-export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now: () => number = Date.now): Reporter {
+export function jsonReporter(data: (value: unknown) => void, sink: LineSink, now: () => number = () => performance.now()): Reporter {
   let lastAt = 0;
   return {
     say: (text) => sink.line(text),

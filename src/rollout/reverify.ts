@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFile } from "node:fs/promises";
 import pRetry from "p-retry";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { meantBy } from "../config/nearest.ts";
@@ -16,7 +15,7 @@ import { completing } from "./complete-results.ts";
 import { openOutputDir, type OutputDir } from "./output-dir.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
 import { openRowFile } from "./row-file.ts";
-import { summarise, type Summary } from "./summary.ts";
+import { readSummary, summarise } from "./summary.ts";
 import type { ResultFacts } from "./facts.ts";
 
 /** Verifications at once: a judge may be asked in each. */
@@ -171,9 +170,8 @@ async function requireReverify(caller: Caller, { server, limits, signal }: Rever
 /** Of the last start; only what verifying changed. */
 async function tellSummary(out: OutputDir, files: ResultsFiles): Promise<void> {
   const path = out.file("summary");
-  const text = await readFile(path, "utf8").catch(() => null);
-  if (text === null) return;
-  const summary = JSON.parse(text) as Summary;
+  const summary = await readSummary(path);
+  if (summary === null) return;
   const now = summarise(files.recorded.values(), {
     runId: summary.run_id,
     total: summary.total,

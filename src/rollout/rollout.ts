@@ -6,7 +6,7 @@ import type { BreakerOpening } from "../queue/breaker.ts";
 import { RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import type { RetryPolicy } from "./again.ts";
-import { openBudget, type BatchBudget, type BudgetWatch } from "./budget.ts";
+import { openBudget, workedMs, type BatchBudget, type BudgetWatch } from "./budget.ts";
 import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
@@ -61,7 +61,7 @@ export interface BatchPorts {
  * failed attempts in failures.jsonl, and summary.json. Throws RollcallError with exit code 2 when nothing may be run.
  */
 export async function runBatch(request: BatchRequest, ports: BatchPorts): Promise<{ summary: Summary; summaryPath: string }> {
-  const startedAt = Date.now();
+  const startedAt = performance.now(); // a clock that nobody sets
   const out = await openOutputDir(request.out);
   let summary: Summary;
   try {
@@ -73,19 +73,21 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
       const message = "stopped while reference files were fetched; nothing was queued, and those that came are kept";
       throw new RollcallError("interrupted", message, { exitCode: EXIT.interrupted });
     });
-    await claimDirectory(out, request, source, check);
+    const claim = await claimDirectory(out, request, source, check);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
     ports.onAccepted();
 
     const total = check.rows * request.tasks.repeats;
-    const budget = await openBudget(out.file("budget"), { runId, limits: request.budget });
+    const budget = await openBudget(out.file("budget"), { runId, limits: request.budget, startedAt });
     const files = await openResultsFiles({ results: out.file("results"), failures: out.file("failures") });
     for (const remark of files.remarks) ports.reporter.say(remark);
     let ended: BatchEnd = { interrupted: true, budgetSpent: null, openings: [] }; // unless it comes to its end
     try {
-      if (total === 0) ended = { interrupted: false, budgetSpent: null, openings: [] };
-      else ended = await runMissing({ request, ports, out, source, check, files, budget, total, startedAt });
+      if (total === 0) {
+        await claim();
+        ended = { interrupted: false, budgetSpent: null, openings: [] };
+      } else ended = await runMissing({ request, ports, claim, out, source, check, files, budget, total, startedAt });
     } finally {
       await files.close();
       const counted = onlyAsked(files, check);
@@ -93,7 +95,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
       const spending = await budget.end(budgetSpent);
       const asked = { runId, expected: total, ids: [...check.ids, ...check.refusedIds], budgetStopped: budgetSpent !== null };
       await replaceFile(out.file("coverage"), `${JSON.stringify(coverageOf(files.recorded, asked), null, 2)}\n`);
-      summary = summarise(counted, { runId, total, wallMs: Date.now() - startedAt, ...more, budget: spending });
+      summary = summarise(counted, { runId, total, wallMs: workedMs(spending), ...more, budget: spending });
       await replaceFile(out.file("summary"), `${JSON.stringify(summary, null, 2)}\n`);
     }
     return { summary, summaryPath: out.file("summary") };
@@ -105,6 +107,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
 interface Batch {
   request: BatchRequest;
   ports: BatchPorts;
+  claim: () => Promise<void>;
   out: OutputDir;
   source: TaskSource;
   check: TaskCheck;
@@ -133,6 +136,7 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
     if (sentence !== null) ports.reporter.say(sentence);
     const { spent } = await budget.begin(fleet);
     if (plan.work.size > 0 && spent === null) await ports.preflight(check);
+    await batch.claim();
     if (plan.work.size > 0) await fleet.setBreaker(source.runId, request.breaker);
     const tally = makeTally({
       fleet,

@@ -4,6 +4,8 @@ import { z } from "zod";
 import { safeName } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
 import { decodeLine, readLines, type FileLine } from "./lines.ts";
+import { printable } from "./printable.ts";
+import { changedFields, type RowIdentity } from "./row-identity.ts";
 import type { Row } from "./task-row.ts";
 import { readTasks, type TaskSource } from "./tasks.ts";
 
@@ -34,8 +36,9 @@ const lineSchema = z.object({
   task: z.string(),
   /** Earlier versions did not write it. */
   task_id: z.string().optional(),
-  /** Of the line of the task file. */
+  /** Of what the row asks for; see {@link RowIdentity}. */
   sha256: z.string(),
+  fields: z.record(z.string(), z.string()).catch({}),
   activations: z.array(z.object({ activation_id: z.string(), repeat: z.int() })),
   row: z.record(z.string(), z.unknown()).nullable(),
 });
@@ -52,7 +55,7 @@ async function writeRowFile(path: string, source: TaskSource): Promise<void> {
       const before = seen.get(task) ?? 0; // rows that name their own ids may share a task
       seen.set(task, before + row.activations.length);
       const activations = row.activations.map(({ activation_id }, index) => ({ activation_id, repeat: before + index }));
-      const line = { line: row.line, task_id: row.taskId, task, sha256: row.sha256, activations, row: row.foreign };
+      const line = { line: row.line, task_id: row.taskId, task, ...row.identity, activations, row: row.foreign };
       await file.appendFile(`${JSON.stringify(line)}\n`);
     }
     await file.datasync();
@@ -70,25 +73,32 @@ export async function keepRowFile(path: string, source: TaskSource): Promise<Row
   return rows;
 }
 
-/** What changed since rows.jsonl was written, a sentence each: the first changed and new rows, and how many are gone. */
+/** What changed since rows.jsonl was written, a sentence each: the first changed rows with their fields, new ones, and how many are gone. */
 export async function changedRows(path: string, source: TaskSource): Promise<string[]> {
-  const before = new Map<string, string>();
+  const before = new Map<string, RowIdentity>();
   for await (const { bytes } of linesOf(path)) {
     const parsed = lineSchema.safeParse(jsonOf(bytes));
-    if (parsed.success) before.set(parsed.data.task, parsed.data.sha256);
+    if (parsed.success) before.set(parsed.data.task, parsed.data);
   }
   if (before.size === 0) return [];
   const told: string[] = [];
   for await (const row of readTasks(source, "check")) {
     if (!row.ok) continue;
-    const sha256 = before.get(safeName(row.taskId));
+    const earlier = before.get(safeName(row.taskId));
     before.delete(safeName(row.taskId));
-    if (sha256 === row.sha256) continue;
-    told.push(`  line ${row.line} (id ${JSON.stringify(row.taskId.slice(0, 80))}) ${sha256 === undefined ? "is new" : "has changed"}`);
+    if (earlier?.sha256 === row.identity.sha256) continue;
+    const fields = earlier === undefined ? [] : changedFields(earlier.fields, row.identity.fields);
+    const what = earlier === undefined ? "is new" : fields.length === 0 ? "has changed" : `has changed: ${someOf(fields)}`;
+    told.push(`  line ${row.line} (id ${JSON.stringify(row.taskId.slice(0, 80))}) ${what}`);
   }
   const more = told.length > MOST_TOLD ? [`  and ${told.length - MOST_TOLD} rows more`] : [];
   const gone = source.limit === undefined && before.size > 0 ? [`  ${before.size} rows are gone`] : [];
   return [...told.slice(0, MOST_TOLD), ...more, ...gone];
+}
+
+function someOf(fields: readonly string[]): string {
+  const shown = fields.slice(0, MOST_TOLD).map((field) => printable(field.slice(0, 80)));
+  return `${shown.join(", ")}${fields.length > MOST_TOLD ? ", ..." : ""}`;
 }
 
 async function* linesOf(path: string): AsyncGenerator<FileLine> {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readFile } from "node:fs/promises";
 import { mean } from "simple-statistics";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import type { Spending } from "./budget.ts";
@@ -31,7 +32,7 @@ export interface Summary {
   /** Of all attempts of the counted results. */
   usage: UsageTotals;
   run_ms: { p50: number | null; p95: number | null };
-  /** This command from its start to its end. */
+  /** The commands of all starts of the run together, by a clock that nobody sets. Collecting and verifying anew leave it as it is. */
   wall_ms: number;
   interrupted: boolean;
   /** What the run has used, and what it may use. null: of an earlier version. */
@@ -49,6 +50,15 @@ export interface SummaryInput {
   interrupted: boolean;
   openings?: BreakerOpening[];
   budget?: Spending | null;
+}
+
+/** summary.json of the last start; null: there is none, or it is torn. */
+export async function readSummary(path: string): Promise<Summary | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as Summary;
+  } catch {
+    return null;
+  }
 }
 
 /** Counts the results of a batch; one per activation. Pure. */

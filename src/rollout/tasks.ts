@@ -13,6 +13,7 @@ import { detectFormat, formatProblem, type FileFormat, type RowFormat } from "./
 import type { PromptTemplate } from "./formats/prompt-template.ts";
 import { decodeLine, readLines } from "./lines.ts";
 import { refusedNames } from "./refused-row.ts";
+import { rowIdentity, type RowIdentity } from "./row-identity.ts";
 import { spellOut } from "./spell-out.ts";
 import {
   type BadRow,
@@ -55,8 +56,7 @@ interface GoodRow {
   ok: true;
   line: number;
   taskId: string;
-  /** Of its line. */
-  sha256: string;
+  identity: RowIdentity;
   /** One for each repeat. */
   activations: SessionActivation[];
   /** As it was written, with all of its fields; null for a row of ours, which is an activation and may hold secrets. */
@@ -80,19 +80,26 @@ async function formatOf({ path, format = "auto" }: TaskSource): Promise<FileForm
   return format === "auto" ? detectFormat(path, MAX_ROW_BYTES) : { format, seen: null, given: true };
 }
 
-/** Reads a task file row by row, in its order. Throws RollcallError "tasks_unreadable". `onChunk` sees the file's bytes. */
-export async function* readTasks(source: TaskSource, files: ReadMode, onChunk?: (chunk: Buffer) => void): AsyncGenerator<TaskRow> {
+/**
+ * Reads a task file row by row, in its order. Throws RollcallError "tasks_unreadable". `whole` sees all of the file's bytes and rows, also
+ * those behind a limit.
+ */
+export async function* readTasks(
+  source: TaskSource,
+  files: ReadMode,
+  whole?: { chunk: (chunk: Buffer) => void; row: (identity: RowIdentity) => void },
+): AsyncGenerator<TaskRow> {
   const format = await formatOf(source);
   const lineOf = new Map<string, number>();
   let rows = 0;
-  for await (const line of readLines(source.path, MAX_ROW_BYTES, onChunk)) {
+  for await (const line of readLines(source.path, MAX_ROW_BYTES, whole?.chunk)) {
     const text = decodeLine(line.bytes);
     if (text !== null && text.trim() === "") continue;
-    // A digest wants the whole file, so a limit stops the rows, not the reading.
-    if (source.limit !== undefined && rows >= source.limit) {
-      if (onChunk === undefined) return;
-      continue;
-    }
+    const isBehindLimit = source.limit !== undefined && rows >= source.limit;
+    if (isBehindLimit && whole === undefined) return;
+    const identity = rowIdentity(text ?? `${line.length} bytes`);
+    whole?.row(identity);
+    if (isBehindLimit) continue;
     rows++;
     if (line.tooLong) {
       const message = `the line has more than ${MAX_ROW_BYTES} bytes`;
@@ -101,7 +108,7 @@ export async function* readTasks(source: TaskSource, files: ReadMode, onChunk?: 
     } else if (text === null) {
       yield { ok: false, line: line.number, taskId: null, problems: [notARow("it is not UTF-8 text")] };
     } else {
-      yield withoutDuplicates(await readRow(source, { line: line.number, index: rows - 1, text, format }, files), lineOf);
+      yield withoutDuplicates(await readRow(source, { line: line.number, index: rows - 1, text, identity, format }, files), lineOf);
     }
   }
 }
@@ -114,10 +121,11 @@ interface RowText {
   /** Among the rows, from 0. */
   index: number;
   text: string;
+  identity: RowIdentity;
   format: FileFormat;
 }
 
-async function readRow(source: TaskSource, { line, index, text, format: file }: RowText, files: ReadMode): Promise<TaskRow> {
+async function readRow(source: TaskSource, { line, index, text, identity, format: file }: RowText, files: ReadMode): Promise<TaskRow> {
   const parsed = parseRow(text);
   if ("problem" in parsed) return { ok: false, line, taskId: null, problems: [parsed.problem] };
   const taskId = rowTaskId(parsed.row);
@@ -150,10 +158,9 @@ async function readRow(source: TaskSource, { line, index, text, format: file }: 
   }
   const [first] = activations;
   if (problems.length === 0 && first !== undefined && "data" in data) {
-    const sha256 = createHash("sha256").update(text).digest("hex");
     const forServer = withCreateParams(data.data, first);
     const { references } = spelt;
-    return { ok: true, line, taskId: first.task_id.task_id, sha256, activations, foreign, forServer, references, inputs };
+    return { ok: true, line, taskId: first.task_id.task_id, identity, activations, foreign, forServer, references, inputs };
   }
   return bad(problems.map((problem) => ({ ...problem, path: spelt.pathOf(problem.path) })));
 }
@@ -202,6 +209,8 @@ const MAX_LISTED = 1_000;
 export interface TaskCheck {
   /** Of all bytes of the file, also those behind a limit. */
   sha256: string;
+  /** Of what its rows ask for, in their order, also behind a limit: the same however they are written. */
+  rowsSha256: string;
   rows: number;
   badRows: number;
   /** The first {@link MAX_LISTED} of them. */
@@ -222,7 +231,12 @@ export interface TaskCheck {
 export async function checkTasks(source: TaskSource, files: ReadMode = "check"): Promise<TaskCheck> {
   const { format } = await formatOf(source);
   const digest = createHash("sha256");
-  const check: Omit<TaskCheck, "sha256"> = {
+  const rowsDigest = createHash("sha256");
+  const whole = {
+    chunk: (chunk: Buffer) => void digest.update(chunk),
+    row: ({ sha256 }: RowIdentity) => void rowsDigest.update(sha256),
+  };
+  const check: Omit<TaskCheck, "sha256" | "rowsSha256"> = {
     rows: 0,
     badRows: 0,
     bad: [],
@@ -233,7 +247,7 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
     format,
     references: 0,
   };
-  for await (const row of readTasks(source, files, (chunk) => digest.update(chunk))) {
+  for await (const row of readTasks(source, files, whole)) {
     check.rows++;
     if (!row.ok) {
       check.badRows++;
@@ -248,7 +262,7 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
       }
     }
   }
-  return { ...check, sha256: digest.digest("hex") };
+  return { ...check, sha256: digest.digest("hex"), rowsSha256: rowsDigest.digest("hex") };
 }
 
 /** Every bad row with every reason, for people. */

@@ -133,39 +133,27 @@ describe("sealing", () => {
 describe("content", () => {
   const sealed = (token?: string): SealedActivation => sealActivation(everywhere(token), keys);
 
-  it("is the same whatever the nonces, the order of fields and the trace", () => {
-    const reversed = Object.fromEntries(Object.entries(sealed()).reverse()) as SealedActivation;
-    expect(JSON.stringify(sealed())).not.toBe(JSON.stringify(sealed()));
-    expect(contentDigest(reversed)).toBe(contentDigest(sealed()));
-    expect(contentDigest({ ...sealed(), traceparent: "00-1-2-01" })).toBe(contentDigest(sealed()));
+  it("is the same whatever the order of fields, the trace and the values of secrets [fault B8]", () => {
+    const reversed = Object.fromEntries(Object.entries(everywhere()).reverse());
+    expect(contentDigest(reversed)).toBe(contentDigest(everywhere()));
+    expect(contentDigest({ ...everywhere(), traceparent: "00-1-2-01" })).toBe(contentDigest(everywhere()));
+    expect(contentDigest(everywhere("other"))).toBe(contentDigest(everywhere()));
+    expect(differingFields(sealed(), { ...everywhere("other"), input: "else", extra: 1 })).toEqual(["input", "extra"]);
   });
 
-  it("differs by each secret, and the fields are named without their values", () => {
-    expect(contentDigest(sealed("other"))).not.toBe(contentDigest(sealed()));
-    expect(differingFields(sealed("other"), sealed()).sort()).toEqual(
-      [
-        "tool_grants[0].connection.url",
-        "tool_grants[0].connection.headers.Authorization",
-        "tool_grants[1].connection.env.ANY",
-        "tool_grants[2].base_url",
-        "tool_grants[2].cookies.session",
-        "tool_grants[2].headers.X-Tok",
-        "sandbox.files[0].url",
-        "sandbox.env.API_TOKEN",
-        "sandbox.env.MARKED.value",
-        "model.base_url",
-        "model.api_key",
-      ].sort(),
-    );
-    expect(differingFields(sealed(), { ...sealed(), input: "else", extra: 1 })).toEqual(["input", "extra"]);
-    expect(differingFields(sealed(), sealed())).toEqual([]);
+  it("differs by where a URL with a secret leads, and by whether there is a secret [fault B8]", () => {
+    const moved = { ...everywhere(), model: { ...everywhere().model, base_url: `http://127.0.0.2/v1?k=${encodeURIComponent(TOKEN)}` } };
+    expect(contentDigest(moved)).not.toBe(contentDigest(everywhere()));
+    expect(differingFields(sealed(), moved)).toContain("model.base_url");
+    const { api_key: _, ...model } = everywhere().model;
+    expect(contentDigest({ ...everywhere(), model })).not.toBe(contentDigest(everywhere()));
+    expect(differingFields(sealed(), { ...everywhere(), model })).toEqual(["model.api_key"]);
   });
 
   it("can still be compared after the secrets were deleted", () => {
     const stripped = withoutSecrets(sealed());
     expect(JSON.stringify(stripped)).not.toMatch(/ciphertext|nonce|"tag"/);
-    expect(contentDigest(stripped)).toBe(contentDigest(sealed()));
-    expect(contentDigest(stripped)).not.toBe(contentDigest(sealed("other")));
+    expect(differingFields(stripped, { ...everywhere(), input: "else" })).toEqual(["input"]);
     expect(() => openActivation(stripped, keys)).toThrow(expect.objectContaining({ code: "seal_broken" }));
   });
 });

@@ -3,8 +3,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { hostAndPort, portsFurther } from "../../src/config/address.ts";
-import { admissionPolicy, loadSettings } from "../../src/config/load.ts";
+import { hoursValue, secondsValue } from "../../src/cli/options.ts";
+import { admissionPolicy, leaves, loadSettings } from "../../src/config/load.ts";
+import { settingsSchema } from "../../src/config/settings.ts";
 import { settingsPage } from "../../src/config/table.ts";
+import { activationSchema } from "../../src/contract/activation.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const HOME = { HOME: "/home/someone" };
@@ -144,4 +147,34 @@ it("always allows the configured provider and the configured model key", async (
 
 it("keeps docs/settings.md in step with the schema", async () => {
   await expect(settingsPage()).toMatchFileSnapshot("../../docs/settings.md");
+});
+
+describe("a time that becomes a timer", () => {
+  const TIMER_MS = 2 ** 31 - 1; // Node fires a longer one at once
+  const MS = { ms: 1, seconds: 1_000 };
+  /** A setting, or a field of an activation: what it is called and whether it takes a value. */
+  const times = [
+    ...[...leaves(settingsSchema.shape, [])].map(({ path, schema }) => ({ name: path.join("."), schema })),
+    ...[...leaves(activationSchema.shape, [])].map(({ path, schema }) => ({ name: `activation.${path.join(".")}`, schema })),
+    ...Object.entries(activationSchema.shape.codex.unwrap().shape).map(([name, schema]) => ({ name: `activation.codex.${name}`, schema })),
+  ];
+  const ofUnit = (...units: string[]) => times.filter(({ name }) => units.includes(/_(ms|seconds|hours|days)$/.exec(name)?.[1] ?? ""));
+
+  it("is at most what a timer can wait, in every setting and every field of an activation [fault B4]", () => {
+    const found = ofUnit("ms", "seconds");
+    expect(found.length).toBeGreaterThan(25);
+    for (const { name, schema } of found) {
+      const unit = name.endsWith("_ms") ? MS.ms : MS.seconds;
+      expect({ name, taken: schema.safeParse(Math.floor(TIMER_MS / unit) + 1).success }).toEqual({ name, taken: false });
+      expect({ name, taken: schema.safeParse(Number.POSITIVE_INFINITY).success }).toEqual({ name, taken: false });
+    }
+    for (const { name, schema } of ofUnit("hours", "days"))
+      expect({ name, taken: schema.safeParse(1e6).success }).toEqual({ name, taken: false });
+  });
+
+  it("is so in options of commands, too [fault B4]", () => {
+    for (const text of ["2147484", "99999999999"]) expect(() => secondsValue(text)).toThrow(/at most 2147483/);
+    expect(secondsValue("2147483")).toBe(2_147_483);
+    expect(() => hoursValue("87601")).toThrow(/at most 87600/);
+  });
 });

@@ -7,6 +7,7 @@ import { openDirectoryStore } from "../../src/artifacts/directory-store.ts";
 import { loadSettings } from "../../src/config/load.ts";
 import type { SessionActivation } from "../../src/contract/activation.ts";
 import type { ActivationResult } from "../../src/contract/result.ts";
+import { RollcallError } from "../../src/errors.ts";
 import { collectResults } from "../../src/rollout/collect.ts";
 import { exitCodeOf } from "../../src/rollout/exit-code.ts";
 import { gitState } from "../../src/host/git.ts";
@@ -268,6 +269,30 @@ describe("a batch", () => {
     expect(readFileSync(join(out, "rows.jsonl"), "utf8")).not.toContain("FAKE-SECRET-INPUT");
   });
 
+  it("counts the time of all starts, whatever is set on the host's clock, and collecting leaves it [fault B10]", async () => {
+    writeTasks(numbered(2));
+    const hour = 3_600_000;
+    const clock = Date.now;
+    const jumping: End = () => {
+      Date.now = () => clock() - hour;
+      return COMPLETED;
+    };
+    try {
+      const first = await start(jumping, { limit: 1 });
+      expect(first.summary!.wall_ms).toBeGreaterThanOrEqual(0);
+      expect(first.summary!.wall_ms).toBeLessThan(hour / 2);
+    } finally {
+      Date.now = clock;
+    }
+    const budgetFile = join(out, "budget.json");
+    const budget = JSON.parse(readFileSync(budgetFile, "utf8")) as { used: object };
+    writeFileSync(budgetFile, JSON.stringify({ ...budget, used: { ...budget.used, hours: 2 } })); // as if it had worked so long
+    const { summary } = await start(() => COMPLETED);
+    expect(summary!.wall_ms).toBeGreaterThanOrEqual(2 * hour);
+    expect(summary!.wall_ms).toBeLessThan(2.5 * hour);
+    expect((await collectResults(out, openDirectoryStore)).summary.wall_ms).toBe(summary!.wall_ms);
+  });
+
   it("accounts for every rollout that was asked for in coverage.json", async () => {
     writeTasks([...numbered(4), { id: "bad", input: "" }]);
     const stop = new AbortController();
@@ -307,10 +332,57 @@ describe("a batch", () => {
     const changed = await start(() => COMPLETED);
     expect(changed.error).toMatchObject({
       code: "out_foreign",
-      message: expect.stringMatching(/another task file[^]*line 1 \(id "a"\) has changed\n {2}line 2 \(id "new"\) is new$/) as string,
+      message: expect.stringMatching(
+        /another task file[^]*line 1 \(id "a"\) has changed: prompt\n {2}line 2 \(id "new"\) is new$/,
+      ) as string,
     });
     expect(await gitState(tasks)).toMatchObject({ modified: true });
     expect(await gitState(join(tempDir(), "x"))).toBeNull();
+  });
+
+  it("takes the same rows however they are written and whatever their tokens, and shows a real change by field [fault B8]", async () => {
+    const row = (token: string, name = "s", input = "x") => ({
+      id: "a",
+      input,
+      tool_grants: [
+        {
+          type: "mcp",
+          name,
+          required: false,
+          connection: { transport: "streamable_http", url: `http://127.0.0.1/mcp?t=${token}`, headers: { Authorization: token } },
+        },
+      ],
+    });
+    writeTasks([row("token-1"), ...numbered(1)]);
+    await start(() => null, {}, { stop: { signal: AbortSignal.abort(), now: new AbortController().signal } });
+    expect(readFileSync(join(out, "rows.jsonl"), "utf8")).not.toContain("token-1");
+    const { id, input, ...rest } = row("token-2");
+    writeFileSync(
+      tasks,
+      `${JSON.stringify({ ...rest, input, id }, null, 1).replaceAll("\n", " ")}\r\n\r\n${JSON.stringify(numbered(1)[0])}`,
+    );
+    expect(await start(() => COMPLETED)).toMatchObject({ error: null, summary: { by_status: { completed: 2 } } });
+    writeTasks([row("token-2", "other", "y"), ...numbered(1)]);
+    const changed = (await start(() => COMPLETED)).error as Error;
+    expect(changed.message).toMatch(/another task file[^]*line 1 \(id "a"\) has changed: input, tool_grants\[0\]\.name$/);
+  });
+
+  it("takes new settings and rows in a directory of which nothing was queued yet, and then no others [fault B9]", async () => {
+    writeTasks(numbered(1));
+    const refused = new RollcallError("model_key_missing", "no key");
+    expect(await start(() => COMPLETED, { comparable: { model: "a" } }, { preflight: () => Promise.reject(refused) })).toMatchObject({
+      error: refused,
+      enqueued: [],
+    });
+    writeTasks(numbered(2));
+    expect(
+      await start(() => null, { comparable: { model: "b" } }, { stop: { signal: AbortSignal.abort(), now: new AbortController().signal } }),
+    ).toMatchObject({ error: null });
+    const manifest = JSON.parse(readFileSync(join(out, "manifest.json"), "utf8")) as object;
+    expect(manifest).toMatchObject({ settings: { model: "b" }, queued: true });
+    expect((await start(() => COMPLETED, { comparable: { model: "a" } })).error).toMatchObject({ code: "out_foreign" });
+    expect(await start(() => COMPLETED, { comparable: { model: "b" } })).toMatchObject({ error: null, summary: { missing: 0 } });
+    expect(JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"))).toEqual(manifest);
   });
 
   it("refuses a directory of another task file", async () => {

@@ -22,7 +22,7 @@ it("says of a result that is just being taken in that there is one: else its act
     pending: new Set(["act-a"]),
     reporter: { say: () => undefined, ended: () => undefined, breaker: () => undefined, progress: () => undefined },
     total: 1,
-    startedAt: Date.now(),
+    startedAt: performance.now(),
     breaker: { openings: [], open: null },
     budget: await openBudget(join(root, "budget.json"), {
       runId: "run-1",
@@ -50,7 +50,7 @@ it("says once that tasks wait and no worker lives, after a minute, and again whe
     pending: new Set(["act-a", "act-b"]),
     reporter: { say: (text) => said.push(text), ended: () => undefined, breaker: () => undefined, progress: () => (looks += 1) },
     total: 2,
-    startedAt: Date.now(),
+    startedAt: performance.now(),
     breaker: { openings: [], open: null },
     budget: await openBudget(join(root, "budget.json"), {
       runId: "run-1",
