@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
-import { breakerState, setBreaker } from "../queue/breaker.ts";
+import { breakerState, hasBreaker, setBreaker } from "../queue/breaker.ts";
 import { readBudget, setBudget } from "../queue/budget.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
@@ -70,6 +70,7 @@ export function queueFleet(parts: {
     budget: (runId) => readBudget(queues, runId),
     setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
     breaker: (runId) => breakerState(queues, runId),
+    forgotten: async (runId) => !(await hasBreaker(queues, runId)),
     workersAbsentMs: () => workersAbsentMs(queues),
     refusingModels: () => refusingModels(queues),
     pause: (runId) => readPause(queues, runId),
