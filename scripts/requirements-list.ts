@@ -128,7 +128,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault B4", claimed: false, text: "Every setting that becomes a timer is bounded" },
   { id: "fault B5", claimed: true, text: "Redis gone for good: said within seconds, and a second signal ends at once" },
   { id: "fault B6", claimed: true, text: "A Redis that was flushed: ended tasks are known from the store" },
-  { id: "fault B7", claimed: false, text: "A full or read-only Redis is named with its cause, and makes the server not ready" },
+  { id: "fault B7", claimed: true, text: "A full or read-only Redis is named with its cause, and makes the server not ready" },
   { id: "fault B8", claimed: false, text: "Formatting and secrets are no identity; a real change is shown by field" },
   { id: "fault B9", claimed: false, text: "A directory in which nothing ran takes new settings" },
   { id: "fault B10", claimed: false, text: "wall_ms is monotonic, and the run's over all starts" },
