@@ -124,7 +124,7 @@ export const CASES: readonly Requirement[] = [
 export const FAULTS: readonly Requirement[] = [
   { id: "fault B1", claimed: false, text: "A model's file names never end a batch" },
   { id: "fault B2", claimed: false, text: "One torn result.json is named, and the rest goes on" },
-  { id: "fault B3", claimed: false, text: "An id that was used and cleaned refuses other content" },
+  { id: "fault B3", claimed: true, text: "An id that was used and cleaned refuses other content" },
   { id: "fault B4", claimed: false, text: "Every setting that becomes a timer is bounded" },
   { id: "fault B5", claimed: true, text: "Redis gone for good: said within seconds, and a second signal ends at once" },
   { id: "fault B6", claimed: true, text: "A Redis that was flushed: ended tasks are known from the store" },

@@ -14,6 +14,7 @@ import { unsavedAttempts } from "./attempts.ts";
 import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
+import { keepContent } from "./ended-content.ts";
 import { announceEnd, leaveRun } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
 import { readGivenUp } from "./give-up.ts";
@@ -113,6 +114,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
     await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
     await announceEnd(queues, result);
   }
+  await keepContent(queues, store, jobId);
   await dropSecrets(queues, jobId);
   return result;
 }

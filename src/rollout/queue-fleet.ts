@@ -49,7 +49,7 @@ export function queueFleet(parts: {
 
   return {
     enqueue: (activations, { again }) =>
-      again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
+      again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys, store }),
     artifacts: store,
     putInput: ({ sha256, path }) => store.putInput(sha256, createReadStream(path)),
     async *follow(runId, { signal }) {
