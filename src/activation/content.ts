@@ -12,9 +12,11 @@ const MOST_FIELDS = 20;
  * has one of its own) and the values of its secrets, which are renewed while the work stays the same. `activation`: in clear.
  */
 export function contentDigest(activation: object): string {
-  return createHash("sha256")
-    .update(canonical(withoutSecretValues(activation)), "utf8")
-    .digest("hex");
+  return sha256(canonical(withoutSecretValues(activation)));
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
 }
 
 /**
@@ -63,4 +65,26 @@ function isSecret(value: unknown): boolean {
 
 function isTree(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === "object";
+}
+
+/** What stays of an activation's content beside its end, when the queue has forgotten it: no value, only digests. */
+export interface ContentRecord {
+  /** {@link contentDigest} */
+  digest: string;
+  /** sha256 (hex) of each top-level field. */
+  fields: Record<string, string>;
+}
+
+/** `digest`: of the activation in clear, since a sealed URL does not tell where it leads. Pure. */
+export function contentRecord(digest: string, sealed: SealedActivation): ContentRecord {
+  const fields = Object.entries(withoutSecretValues(sealed)).map(([name, value]) => [name, sha256(canonical(value))] as const);
+  return { digest, fields: Object.fromEntries(fields) };
+}
+
+/** Names of the fields in which two recorded contents differ; none when they are the same. Pure. */
+export function differingRecords(one: ContentRecord, other: ContentRecord): string[] {
+  if (one.digest === other.digest) return [];
+  const names = [...new Set([...Object.keys(one.fields), ...Object.keys(other.fields)])];
+  const differing = names.filter((name) => one.fields[name] !== other.fields[name]);
+  return differing.length > 0 ? differing : ["where a URL leads"];
 }

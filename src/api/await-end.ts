@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { redisTrouble } from "../redis/trouble.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ActivationResult } from "../contract/result.ts";
 import { isEnd, progressAfter } from "../queue/progress.ts";
@@ -8,7 +9,6 @@ import type { Queues } from "../queue/queues.ts";
 import { asRolloutResult } from "../resources/documents.ts";
 import { findKnown, type KnownActivation } from "../resources/find-rollouts.ts";
 import type { ApiPorts } from "./ports.ts";
-import { isRedisAway } from "./problem.ts";
 
 /** Looked at again after this, even when nothing was told: against lost entries. */
 const LOOK_MS = 30_000;
@@ -34,7 +34,7 @@ export async function awaitEnd(
       await news(ports, activationId, seen, { until: Math.min(until, performance.now() + (seen.told ? RECORDING_MS : LOOK_MS)), signal });
       [found] = await findKnown(ports.queues, [activationId]);
     } catch (error) {
-      if (!isRedisAway(error) || performance.now() + AGAIN_MS > until) throw error;
+      if (redisTrouble(error)?.kind !== "away" || performance.now() + AGAIN_MS > until) throw error;
       await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
     }
   }

@@ -46,7 +46,9 @@ export async function enqueueRequest(
     const ids = accepted(entries).map(({ activation_id }) => activation_id);
     const twice = ids.toSorted().find((id, index, sorted) => id === sorted[index + 1]);
     if (twice !== undefined) throw new ApiProblem(422, "id_twice", `the id ${twice} is in the request twice; nothing was queued`);
-    const conflicts = (await compareActivations(queues, accepted(entries), keys)).filter(({ outcome }) => outcome === "conflict");
+    const conflicts = (await compareActivations(queues, accepted(entries), { keys, store })).filter(
+      ({ outcome }) => outcome === "conflict",
+    );
     if (conflicts.length > 0) {
       const errors = conflicts.flatMap(({ activation_id, fields = [] }) =>
         fields.map((field) => ({ code: "differs", path: field, message: `${activation_id} is there with another ${field}` })),
@@ -57,7 +59,7 @@ export async function enqueueRequest(
     }
   }
   const activations = accepted(entries);
-  const queued = again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys });
+  const queued = again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys, store });
   const answers = (await queued).values();
   return {
     activations: entries.map((entry) => {

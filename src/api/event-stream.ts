@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { redisTrouble } from "../redis/trouble.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { keys } from "../queue/names.ts";
 import { isEnd, progressAfter } from "../queue/progress.ts";
@@ -6,7 +7,6 @@ import type { Queues } from "../queue/queues.ts";
 import type { StreamWatch } from "../queue/stream-watch.ts";
 import { findKnown } from "../resources/find-rollouts.ts";
 import { eventView } from "./messages.ts";
-import { isRedisAway } from "./problem.ts";
 
 const PAGE = 100;
 const AGAIN_MS = 1_000;
@@ -39,7 +39,7 @@ export async function* eventStream(
       if (found!.state === "unknown") return undefined; // removed
       if (found!.state === "ended" && (await progressAfter(queues.redis, activationId, { after, count: 1 })).length === 0) return undefined;
     } catch (error) {
-      if (!isRedisAway(error)) throw error;
+      if (redisTrouble(error)?.kind !== "away") throw error;
       await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
     }
     yield ": alive\n\n";

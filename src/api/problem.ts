@@ -4,6 +4,7 @@ import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { Refusal } from "../contract/refusals.ts";
 import { RollcallError } from "../errors.ts";
+import { redisTrouble } from "../redis/trouble.ts";
 
 export const PROBLEM_TYPE = "application/problem+json";
 
@@ -56,22 +57,12 @@ export function problemOf(thrown: unknown): ApiProblem | null {
   // Of hono's own validators: JSON that is none.
   if (thrown instanceof HTTPException && thrown.status < 500)
     return new ApiProblem(thrown.status, "request_invalid", thrown.message || "the request is not usable");
-  if (isRedisAway(thrown)) {
-    return new ApiProblem(503, "redis_away", "the queue cannot be reached just now; try again", {
-      cause: thrown,
-      headers: { "retry-after": "2" },
-    });
+  const trouble = redisTrouble(thrown);
+  if (trouble !== null) {
+    const [code, text] =
+      trouble.kind === "away" ? ["redis_away", "the queue cannot be reached just now; try again"] : ["redis_refuses", trouble.text];
+    return new ApiProblem(503, code!, text!, { cause: thrown, headers: { "retry-after": "2" } });
   }
   if (thrown instanceof RollcallError && thrown.code === "activation_too_large") return new ApiProblem(413, thrown.code, thrown.message);
   return null;
-}
-
-/** As ioredis says it when a command cannot be sent, or lost its connection on the way (ioredis 6.0.0). */
-export function isRedisAway(thrown: unknown): boolean {
-  if (!(thrown instanceof Error)) return false;
-  if (thrown.name === "MaxRetriesPerRequestError" || thrown.name === "AggregateError" || thrown.name === "ClusterAllFailedError")
-    return true;
-  return /Connection is closed|Stream isn't writeable|ECONNREFUSED|ECONNRESET|ENOENT.*\.sock|LOADING Redis|Socket timeout|Command timed out/.test(
-    thrown.message,
-  );
 }

@@ -69,6 +69,7 @@ export async function openDirectoryStore(root: string): Promise<ArtifactStore> {
       await rename(join(root, artifactPath(activationId, attempt, path)), join(root, place));
       return { path: withheld, uri: uriOf(place) };
     },
+    attemptNumbers: async (activationId) => attemptNumbers(await namesIn(join(root, activationPath(activationId)))),
     async readAttempts(activationId) {
       const attempts: Attempt[] = [];
       for (const number of attemptNumbers(await namesIn(join(root, activationPath(activationId))))) {

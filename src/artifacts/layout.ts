@@ -8,7 +8,8 @@ import { RollcallError } from "../errors.ts";
  *     _store.json                         this store's id; no activation id begins with an underscore
  *     _inputs/<sha256>                    files that producers put, for activations to name
  *     <activation_id>/result.json         THE end; result.g<k>.json: the ends of earlier generations
- *     <activation_id>/doc.<name>.json     documents beside it, e.g. what a resources server said of a rollout
+ *     <activation_id>/doc.<name>.json     documents beside it, e.g. what a resources server said of a rollout, and digests of the
+ *                                         content that ended (doc.content.g<k>.json)
  *     <activation_id>/attempt-<n>/        attempt.json, evidence, outputs/, quarantine/, withheld/
  */
 export const STORE_FILE = "_store.json";

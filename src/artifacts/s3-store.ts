@@ -27,6 +27,11 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       throw new RollcallError("store_unwritable", `the artifact store is not usable: ${error.message}`);
     throw await s3Error(client, "store_unwritable", `use the artifact store ${objects.nameOf("")}`, error);
   });
+  async function numbersOf(activationId: string): Promise<number[]> {
+    const names: string[] = [];
+    for await (const page of objects.directories(activationPath(activationId), "attempt-")) names.push(...page);
+    return attemptNumbers(names);
+  }
   return {
     id,
     directory: null,
@@ -68,10 +73,9 @@ export async function openS3Store(location: S3Location, settings: S3Settings): P
       await objects.move(artifactPath(activationId, attempt, path), place);
       return { path: withheld, uri: objects.addressOf(place) };
     },
+    attemptNumbers: numbersOf,
     async readAttempts(activationId) {
-      const names: string[] = [];
-      for await (const page of objects.directories(activationPath(activationId), "attempt-")) names.push(...page);
-      const attempts = await Promise.all(attemptNumbers(names).map((number) => readAttempt(objects, activationId, number)));
+      const attempts = await Promise.all((await numbersOf(activationId)).map((number) => readAttempt(objects, activationId, number)));
       return attempts.filter((attempt) => attempt !== null);
     },
     async *listEnded() {

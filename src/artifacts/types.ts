@@ -30,6 +30,8 @@ export interface ArtifactStore {
   putAttempt(activationId: string, attempt: Attempt): Promise<void>;
   /** All saved attempts, oldest first. */
   readAttempts(activationId: string): Promise<Attempt[]>;
+  /** Numbers of all attempts that left anything, in order: also of those that were killed before they could say how they ended. */
+  attemptNumbers(activationId: string): Promise<number[]>;
   /** THE end: creates result.json only if there is none; else answers the one that stands. */
   commit(result: ActivationResult): Promise<{ committed: boolean; result: ActivationResult }>;
   /** The committed result of the current generation; null when there is none. */

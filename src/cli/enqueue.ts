@@ -126,7 +126,7 @@ async function openSender(flags: ServerFlags, given: { settings: Settings; env: 
     );
   }
   return {
-    send: (batch) => enqueueActivations(queues, batch, { keys }),
+    send: (batch) => enqueueActivations(queues, batch, { keys, ...(store === null ? {} : { store }) }),
     async putInput({ sha256, path }) {
       if (store !== null) return store.putInput(sha256, createReadStream(path));
       throw new RollcallError(

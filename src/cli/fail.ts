@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { CommanderError } from "commander";
 import { messageOf, RollcallError } from "../errors.ts";
+import { redisTrouble } from "../redis/trouble.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 
 /** What to print for something thrown, and the exit code. Pure. */
@@ -10,6 +11,11 @@ export function failureOf(thrown: unknown): { text: string | null; exitCode: num
     return { text: null, exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage };
   }
   if (thrown instanceof RollcallError) return { text: `rollcall: ${thrown.message}`, exitCode: thrown.exitCode };
+  const trouble = redisTrouble(thrown);
+  if (trouble !== null) {
+    const text = `rollcall: ${trouble.text}\nWhat ended is saved; once that is put right the same command goes on.`;
+    return { text, exitCode: EXIT.interrupted };
+  }
   return {
     text: `rollcall: internal error: ${messageOf(thrown)}\nResults so far are saved; the same command goes on. \`rollcall doctor\` checks this machine.`,
     exitCode: EXIT.internal,

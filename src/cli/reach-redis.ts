@@ -6,6 +6,7 @@ import { parseSecretKeys, type SecretKeys } from "../activation/secret-keys.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
+import { EXIT } from "../rollout/exit-code.ts";
 import { claimForRun } from "../redis/claim-for-run.ts";
 import { connectRedis, type RedisTarget } from "../redis/connect.ts";
 import { startEmbedded } from "../redis/embedded.ts";
@@ -47,11 +48,16 @@ export async function reachRedis(options: RedisOptions, log: Logger, onLost: (er
     path: env["PATH"] ?? "",
     keeperEntry: fileURLToPath(new URL("../../workers/redis.js", import.meta.url)),
     log: (message) => log.info(message),
-    onLost,
+    onLost: (error) => onLost(lostForGood(error)),
   });
   if (runId !== undefined) await claimForRun(embedded.target, runId);
   const key = await loadOrCreateStateKey(embedded.stateDir);
   return { target: embedded.target, keys: parseSecretKeys(key.toString("base64")), close: () => embedded.close() };
+}
+
+function lostForGood(error: Error): RollcallError {
+  const message = `the embedded Redis is gone and could not be started again; what ended is saved, and once this is put right the same command goes on: ${error.message}`;
+  return new RollcallError("redis_lost", message, { cause: error, exitCode: EXIT.interrupted });
 }
 
 /** For whoever seals or opens secrets. Throws RollcallError "secret_key_missing". */

@@ -93,11 +93,11 @@ export async function runServer(options: {
       ]);
     }
   } finally {
-    stop.dispose();
     stopWatchingUnread();
     watch.close();
     await queues.close();
     await station.close();
+    stop.dispose();
   }
 }
 

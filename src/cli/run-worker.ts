@@ -20,11 +20,12 @@ export async function runWorker({ settings, env, outDir }: { settings: Settings;
     } finally {
       const { drain_seconds, drain_then } = settings;
       station.log.info({ drain_seconds, drain_then }, "worker stops: takes nothing new");
-      await Promise.race([worker.stop({ now: false, drains: true }), aborted(stop.now).then(() => worker.stop({ now: true }))]);
+      const drains = stop.signal.aborted; // without a Redis nothing that ends here could be told
+      await Promise.race([worker.stop({ now: false, drains }), aborted(stop.now).then(() => worker.stop({ now: true }))]);
       await worker.closeMetrics();
     }
   } finally {
-    stop.dispose();
     await station.close();
+    stop.dispose();
   }
 }

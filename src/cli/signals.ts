@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+import { EXIT } from "../rollout/exit-code.ts";
 
-/** SIGINT or SIGTERM once: `signal`; twice: `now` as well; three times: the process is gone. `dispose` takes the handlers off. */
+/** What is orderly at a second signal takes less; what hangs must not hold the process. */
+const AT_ONCE_MS = 5_000;
+
+/**
+ * SIGINT or SIGTERM once: `signal`; twice: `now` as well, and the process is gone within 5 s whatever it waits for; three times: at
+ * once. `dispose` takes the handlers off.
+ */
 export function stopSignals(): { signal: AbortSignal; now: AbortSignal; dispose: () => void } {
   const first = new AbortController();
   const second = new AbortController();
+  let force: NodeJS.Timeout | undefined;
+  const exit = (): void => process.exit(EXIT.interrupted);
   const onSignal = (): void => {
     if (!first.signal.aborted) first.abort();
-    else if (!second.signal.aborted) second.abort();
-    else process.exit(75);
+    else if (!second.signal.aborted) {
+      force = setTimeout(exit, AT_ONCE_MS);
+      second.abort();
+    } else exit();
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   return {
     signal: first.signal,
     now: second.signal,
-    dispose: () => void process.off("SIGINT", onSignal).off("SIGTERM", onSignal),
+    dispose() {
+      clearTimeout(force);
+      process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    },
   };
 }
 

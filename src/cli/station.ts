@@ -19,7 +19,9 @@ import { startSentinel } from "../queue/sentinel.ts";
 import { startRolloutSteps, type RolloutSteps } from "../resources/steps.ts";
 import { LiveSecrets } from "../redact/index.ts";
 import type { RedisTarget } from "../redis/connect.ts";
+import { redisTrouble } from "../redis/trouble.ts";
 import { resourcesLimitsOf } from "./resources.ts";
+import { sparingly } from "./sparingly.ts";
 import { reachRedis, requireSecretKey, type RedisOptions } from "./reach-redis.ts";
 import { rollcallVersion } from "./version.ts";
 
@@ -120,7 +122,13 @@ export function openQueuesOf(
 ): Queues {
   return openQueues(target, {
     ...options,
-    onError: (error) => log.warn({ err: error }, "a connection to Redis failed"),
+    // Each of a dozen connections tries again several times a second while Redis is away.
+    onError: sparingly((error, untold) =>
+      log.warn(
+        { err: error, ...(untold === 0 ? {} : { alike_before: untold }) },
+        redisTrouble(error)?.text ?? "a connection to Redis failed",
+      ),
+    ),
     settings: {
       lock_duration_ms: settings.queue.lock_duration_ms,
       lock_renew_ms: settings.queue.lock_renew_ms,

@@ -7,7 +7,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Status } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
-import { redisOptions } from "../redis/connect.ts";
+import { redisOptions, unlessGone } from "../redis/connect.ts";
 import { decideClaim } from "./claim.ts";
 import { closeWorker } from "./close-worker.ts";
 import { afterBackOff, afterClaim, afterFault, afterRun, type Disposal } from "./disposal.ts";
@@ -90,8 +90,8 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
   async function process(job: ActivationJob, token: string): Promise<ChildEnd> {
     const jobId = job.id!;
     // BullMQ renews claims by job id: two of one id would end each other's renewal. The older one has lost its claim.
-    if (running.has(jobId)) return settle(job, token, { kind: "delay", ms: AGAIN_MS, why: "running_here" }, log);
-    if (running.stopping || facts.held_back !== null) return settle(job, token, { kind: "hand_back" }, log);
+    if (running.has(jobId)) return settle(queues, job, token, { kind: "delay", ms: AGAIN_MS, why: "running_here" }, log);
+    if (running.stopping || facts.held_back !== null) return settle(queues, job, token, { kind: "hand_back" }, log);
 
     // Registered before the cancel mark is read: a mark that is set later is announced, and reaches this controller.
     const { activation, generation } = job.data;
@@ -100,7 +100,7 @@ export async function startActivationWorker(options: ActivationWorkerOptions): P
     let disposal: Disposal = { kind: "leave" };
     try {
       disposal = await handle(options, running, job, signal);
-      return await settle(job, token, disposal, log);
+      return await settle(queues, job, token, disposal, log);
     } finally {
       await freeSlot(queues, jobId, running.releaseSlot(jobId), disposal).catch(queues.onError);
       fence.forget(jobId);
@@ -182,11 +182,11 @@ async function handle(
 }
 
 /** Does to the job what was decided. Throws only what tells BullMQ that the job is not finished. */
-async function settle(job: ActivationJob, token: string, disposal: Disposal, log: Logger): Promise<ChildEnd> {
+async function settle({ target }: Queues, job: ActivationJob, token: string, disposal: Disposal, log: Logger): Promise<ChildEnd> {
   if (disposal.kind === "finish") return disposal.end;
   try {
-    if (disposal.kind === "hand_back") await job.moveToWait(token);
-    if (disposal.kind === "delay") await job.moveToDelayed(Date.now() + disposal.ms, token);
+    if (disposal.kind === "hand_back") await unlessGone(target, job.moveToWait(token));
+    if (disposal.kind === "delay") await unlessGone(target, job.moveToDelayed(Date.now() + disposal.ms, token));
   } catch (error) {
     // Its claim is lost, or Redis is: it is still active there, and comes back by the check for lost claims.
     log.warn({ job_id: job.id, reason: messageOf(error) }, "a job could not be put back");

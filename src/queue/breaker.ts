@@ -126,6 +126,11 @@ export async function setBreaker(queues: Queues, runId: string, mode: BreakerMod
   await promoteParked(queues, runId);
 }
 
+/** False: its producer has not said how it is to be, or Redis has lost that. */
+export async function hasBreaker({ redis }: Queues, runId: string): Promise<boolean> {
+  return (await redis.hexists(keys.gate(runId), "breaker_mode")) === 1;
+}
+
 export async function breakerState(queues: Queues, runId: string): Promise<BreakerState> {
   const { redis } = queues;
   const [texts, until, time] = await Promise.all([

@@ -57,7 +57,9 @@ export async function decideClaim(
   const saved = await store.readAttempts(activation.activation_id);
   const failure = data.single_attempt === true ? await spentAttempt(queues, activation, saved) : null;
   if (failure !== null) return { kind: "spent", failure };
-  const nextAttempt = Math.max(activation.episode_id.attempt, (saved.at(-1)?.attempt ?? -1) + 1);
+  // A Redis that lost its data knows no numbers, and one that left files without a record was given too.
+  const latest = (await store.attemptNumbers(activation.activation_id)).at(-1) ?? -1;
+  const nextAttempt = Math.max(activation.episode_id.attempt, latest + 1);
   const server = modelServerOf(activation);
   if (!(await enterGate(queues, activation.run_id, jobId))) {
     await forgetParkedAtModel(queues, server, jobId);

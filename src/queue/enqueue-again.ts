@@ -34,10 +34,17 @@ export async function nextGeneration(queues: Queues, store: ArtifactStore, activ
   const committed = (await store.readCommit(activationId))?.generation ?? -1;
   const queued = Number((await queues.redis.hget(names.ledger(activationId), "generation")) ?? -1);
   const latest = Math.max(committed, queued);
-  if (latest === -1) return 0;
+  if (latest === -1) return firstWithoutEnd(store, activationId);
   if (committed < latest && !(await hasEnded(queues, activationJobId(activationId, latest)))) return latest;
   if (committed === latest) await store.setAside(activationId, latest);
   return latest + 1;
+}
+
+/** For a Redis that lost its data: a generation whose end was set aside has ended. */
+async function firstWithoutEnd(store: ArtifactStore, activationId: string): Promise<number> {
+  let generation = 0;
+  while ((await store.readCommitted(activationId, generation)) !== null) generation++;
+  return generation;
 }
 
 /** True too for one that Redis knows nothing of any more. */

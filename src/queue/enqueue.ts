@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { differingFields } from "../activation/content.ts";
+import { contentRecord, differingFields } from "../activation/content.ts";
 import { sealActivation, sealedWith, type SealedActivation, type SealedSecret } from "../activation/seal.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import { secretSlots } from "../activation/secret-slots.ts";
+import type { ArtifactStore } from "../artifacts/types.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { activationJobId } from "../contract/identity.ts";
 import { RollcallError } from "../errors.ts";
+import { differsFromEnded } from "./ended-content.ts";
 import { activationFlow, tracedFlow, type ActivationJobData, type FinalJobData, type NextStep } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, finalJobId, keys as names } from "./names.ts";
 import { missingIn, needsOf, needsText } from "./needs.ts";
@@ -19,6 +21,8 @@ const BATCH = 100;
 
 interface EnqueueOptions {
   keys: SecretKeys;
+  /** Where ends are: what the queue has forgotten is compared with what its id ended with there. Absent: only the queue is asked. */
+  store?: Pick<ArtifactStore, "putDocument" | "readDocument">;
   generation?: number;
   singleAttempt?: boolean;
   /** Of the one activation that is given: who goes on when its end is recorded. */
@@ -57,16 +61,17 @@ export async function enqueueActivations(
 export async function compareActivations(
   queues: Queues,
   activations: readonly SessionActivation[],
-  keys: SecretKeys,
+  options: Pick<EnqueueOptions, "keys" | "store">,
 ): Promise<EnqueueAnswer[]> {
   const answers: EnqueueAnswer[] = [];
   for (const batch of batches(activations)) {
-    const candidates = candidatesOf(queues, batch, { keys });
+    const candidates = candidatesOf(queues, batch, options);
     const now = await standing(
       queues,
       candidates.map(({ jobId }) => jobId),
     );
-    answers.push(...(await answersFor(queues, candidates, { before: now, after: now, workers: [] })));
+    const forgotten = await forgottenEnds(options, candidates, now);
+    answers.push(...(await answersFor(queues, candidates, { before: now, after: now, forgotten, workers: [] })));
   }
   return answers;
 }
@@ -89,16 +94,36 @@ async function enqueueBatch(queues: Queues, batch: readonly SessionActivation[],
   const candidates = candidatesOf(queues, batch, options);
   const jobIds = candidates.map(({ jobId }) => jobId);
   const before = await standing(queues, jobIds);
-  const missing = candidates.filter((_, index) => !before[index]!.exists);
+  const forgotten = await forgottenEnds(options, candidates, before);
+  const missing = candidates.filter(
+    ({ activation }, index) => !before[index]!.exists && (forgotten.get(activation.activation_id) ?? []).length === 0,
+  );
   await announce(queues, missing, generation);
   if (missing.length > 0) await addAll(queues, missing);
 
   const workers = missing.length > 0 ? await liveWorkers(queues) : [];
   // Looked at again: another producer may have come first with other content.
   const after = missing.length > 0 ? await standing(queues, jobIds) : before;
-  const answers = await answersFor(queues, candidates, { before, after, workers });
+  const answers = await answersFor(queues, candidates, { before, after, forgotten, workers });
   for (const [index, { outcome }] of answers.entries()) if (outcome === "joined") await renewSecrets(queues, keys, candidates[index]!);
   return answers;
+}
+
+/** By id, of those that the queue does not know and the store does: the fields that differ from what ended there. */
+async function forgottenEnds(
+  { store, generation = 0 }: EnqueueOptions,
+  candidates: readonly Candidate[],
+  before: readonly Standing[],
+): Promise<Map<string, string[]>> {
+  const ends = new Map<string, string[]>();
+  if (store === undefined || generation > 0) return ends; // a new generation may have new content
+  await Promise.all(
+    candidates.map(async ({ activation: { activation_id }, sealed, digest }, index) => {
+      const fields = before[index]!.exists ? null : await differsFromEnded(store, activation_id, contentRecord(digest, sealed));
+      if (fields !== null) ends.set(activation_id, fields);
+    }),
+  );
+  return ends;
 }
 
 type Candidate = ReturnType<typeof candidatesOf>[number];
@@ -147,16 +172,29 @@ function candidatesOf(
 function answersFor(
   queues: Queues,
   candidates: readonly Candidate[],
-  { before, after, workers }: { before: readonly Standing[]; after: readonly Standing[]; workers: readonly WorkerFacts[] },
+  {
+    before,
+    after,
+    forgotten,
+    workers,
+  }: {
+    before: readonly Standing[];
+    after: readonly Standing[];
+    forgotten: ReadonlyMap<string, string[]>;
+    workers: readonly WorkerFacts[];
+  },
 ): Promise<EnqueueAnswer[]> {
   return Promise.all(
     candidates.map(async ({ activation, sealed, digest, jobId }, index): Promise<EnqueueAnswer> => {
       const { activation_id } = activation;
       const { ended, digest: there } = after[index]!;
+      const differing = forgotten.get(activation_id);
+      if (differing !== undefined && differing.length > 0) return { activation_id, outcome: "conflict", fields: differing };
       if (there !== null && there !== digest) {
         const fields = await conflictingFields(queues, activation, jobId);
         if (fields !== null) return { activation_id, outcome: "conflict", fields };
       }
+      if (differing !== undefined) return { activation_id, outcome: "ended" }; // its job tells the end anew, and runs nothing
       if (!before[index]!.exists) {
         const lacking = workers.length === 0 ? null : missingIn(workers, needsOf(sealed));
         return { activation_id, outcome: "added", ...(lacking === null ? {} : { no_worker_for: needsText(lacking) }) };

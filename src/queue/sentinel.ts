@@ -8,12 +8,13 @@ import type { ArtifactStore } from "../artifacts/types.ts";
 import { activationJobId } from "../contract/identity.ts";
 import type { ActivationResult, Artifact, Attempt, Status } from "../contract/result.ts";
 import { pushEnd } from "../webhooks/push.ts";
-import { redisOptions } from "../redis/connect.ts";
+import { redisOptions, unlessGone } from "../redis/connect.ts";
 import { endLabels } from "../telemetry/end-labels.ts";
 import { unsavedAttempts } from "./attempts.ts";
 import { readCancelMark, removeIfCancelled } from "./cancel.ts";
 import { closeWorker } from "./close-worker.ts";
 import { deliver } from "./deliver.ts";
+import { keepContent } from "./ended-content.ts";
 import { announceEnd, leaveRun } from "./ended.ts";
 import { failureOf, resultWithoutRun, type ChildTrace } from "./end-without-run.ts";
 import { readGivenUp } from "./give-up.ts";
@@ -61,7 +62,7 @@ export async function startSentinel(options: { queues: Queues; store: ArtifactSt
     } catch (error) {
       log.error({ err: error, activation_id: job.data.activation_id }, "an end could not be recorded; it is tried again");
     }
-    await job.moveToDelayed(Date.now() + AGAIN_MS, token).catch(queues.onError); // else the lost claim is found
+    await unlessGone(queues.target, job.moveToDelayed(Date.now() + AGAIN_MS, token)).catch(queues.onError); // else the lost claim is found
     throw new DelayedError();
   }
   const recording = new Set<Promise<unknown>>();
@@ -113,6 +114,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
     await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
     await announceEnd(queues, result);
   }
+  await keepContent(queues, store, jobId);
   await dropSecrets(queues, jobId);
   return result;
 }

@@ -17,12 +17,19 @@ export async function* readStream(
   options: { from: string; signal: AbortSignal },
 ): AsyncGenerator<[id: string, fields: string[]], undefined> {
   const { signal } = options;
-  const stop = (): void => redis.disconnect();
+  let stop = (): void => undefined;
+  // A connection that is told to end while it waits to connect again forgets the commands that wait for it: they never settle.
+  const stopped = new Promise<null>((resolve) => {
+    stop = () => {
+      redis.disconnect();
+      resolve(null);
+    };
+  });
   signal.addEventListener("abort", stop, { once: true });
   let last = options.from;
   try {
     while (!signal.aborted) {
-      const entries = await readAfter(redis, key, last);
+      const entries = await Promise.race([readAfter(redis, key, last), stopped]);
       if (entries === null) {
         if (!signal.aborted) await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
         continue;

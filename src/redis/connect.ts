@@ -2,8 +2,13 @@
 import { Redis } from "ioredis";
 import { RollcallError } from "../errors.ts";
 
-/** Where a Redis listens: a `redis://` or `rediss://` URL, or a unix socket (the embedded one). */
-export type RedisTarget = { readonly kind: "url"; readonly url: string } | { readonly kind: "socket"; readonly path: string };
+/**
+ * Where a Redis listens: a `redis://` or `rediss://` URL, or a unix socket (the embedded one). Once `gone` is aborted it will not come
+ * back: connections that are not `blocking` end, and their commands reject.
+ */
+export type RedisTarget =
+  | { readonly kind: "url"; readonly url: string }
+  | { readonly kind: "socket"; readonly path: string; readonly gone?: AbortSignal };
 
 /**
  * `blocking`: for BullMQ workers and anything that waits in Redis; commands wait for as long as Redis is away.
@@ -25,7 +30,7 @@ export interface RedisConnectionOptions {
   readonly maxRetriesPerRequest: number | null;
   readonly enableOfflineQueue?: boolean;
   readonly commandTimeout?: number;
-  readonly retryStrategy: (times: number) => number;
+  readonly retryStrategy: (times: number) => number | null;
 }
 
 type Role = Pick<RedisConnectionOptions, "maxRetriesPerRequest" | "enableOfflineQueue" | "commandTimeout">;
@@ -55,7 +60,31 @@ export function connectRedis(target: RedisTarget, options: { role: RedisRole; on
 
 /** Connection options, for BullMQ classes that make (and then close) their own connections. @throws RollcallError redis_url_invalid */
 export function redisOptions(target: RedisTarget, role: RedisRole): RedisConnectionOptions {
-  return { ...addressOptions(target), ...ROLE_OPTIONS[role], retryStrategy: reconnectDelayMs };
+  // A BullMQ worker whose connection has ended asks again without a pause, so that nothing else of its process runs.
+  const gone = role === "blocking" ? undefined : goneForGood(target);
+  return {
+    ...addressOptions(target),
+    ...ROLE_OPTIONS[role],
+    retryStrategy: (times) => (gone?.aborted === true ? null : reconnectDelayMs(times)),
+  };
+}
+
+/** Aborted when it is known that this Redis will not come back; undefined where that cannot be known. */
+export function goneForGood(target: RedisTarget): AbortSignal | undefined {
+  return target.kind === "socket" ? target.gone : undefined;
+}
+
+/** Of a connection that waits for ever: rejects once Redis is gone for good. */
+export async function unlessGone<T>(target: RedisTarget, work: Promise<T>): Promise<T> {
+  const gone = goneForGood(target);
+  if (gone === undefined) return work;
+  let tell = (): void => undefined;
+  const ended = new Promise<never>((_resolve, reject) => {
+    tell = () => reject(new Error("Redis is gone for good"));
+    if (gone.aborted) tell();
+    else gone.addEventListener("abort", tell, { once: true });
+  });
+  return Promise.race([work, ended]).finally(() => gone.removeEventListener("abort", tell));
 }
 
 /** `redis://:secret@host:6379/0` -> `redis://host:6379/0`; a text that is no URL gives "(not a URL)". For messages and logs. */

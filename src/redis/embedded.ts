@@ -25,7 +25,7 @@ export interface EmbeddedOptions {
   /** workers/redis.js, built. */
   readonly keeperEntry: string;
   readonly log: (message: string) => void;
-  /** Called once when Redis is gone and could not be brought back. The handle then is of no more use; close it. */
+  /** Called once when Redis is gone and could not be brought back. Its connections have ended, or do so within seconds; close the handle. */
   readonly onLost: (error: Error) => void;
   /** How long Redis stays after its last user, in ms; only what the command that starts it says counts. Default 2000. */
   readonly lingerMs?: number;
@@ -61,6 +61,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedR
   await createOnly(stateFiles(stateDir).outDir, outDir, 0o600); // whose it is: its name is but a hash
 
   const closing = new AbortController();
+  const gone = new AbortController();
   const first = await reachKeeper(options, stateDir, preferred, closing.signal);
   let { connection } = first;
   let restoring: Promise<void> = Promise.resolve();
@@ -76,13 +77,15 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedR
       ({ connection } = await reachKeeper(options, stateDir, first.sockets, closing.signal));
       watch();
     } catch (error) {
-      if (!closing.signal.aborted) options.onLost(error instanceof Error ? error : new Error(String(error)));
+      if (closing.signal.aborted) return;
+      gone.abort();
+      options.onLost(error instanceof Error ? error : new Error(String(error)));
     }
   }
   watch();
 
   return {
-    target: { kind: "socket", path: first.sockets.redis },
+    target: { kind: "socket", path: first.sockets.redis, gone: gone.signal },
     stateDir,
     get keeperPid() {
       return connection.keeperPid;

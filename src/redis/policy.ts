@@ -2,6 +2,7 @@
 import { Redis } from "ioredis";
 import { messageOf, RollcallError } from "../errors.ts";
 import { describeRedis, redisOptions, type RedisTarget } from "./connect.ts";
+import { redisTrouble } from "./trouble.ts";
 
 /** What a Redis turned out to be; goes into the run's manifest. */
 export interface RedisCheck {
@@ -19,7 +20,7 @@ export interface RedisCheck {
  * Whether this Redis keeps what it is given. An evicting one loses jobs and results in silence, so it is refused.
  * Everything is read from INFO, which works where CONFIG is forbidden.
  * @param options.allowEviction turns that refusal into a warning, which the caller records
- * @throws RollcallError redis_eviction_policy, redis_unreachable (also for a wrong password; when, the connection's role decides)
+ * @throws RollcallError redis_eviction_policy, redis_refuses_writes, redis_unreachable (also for a wrong password; when, the connection's role decides)
  */
 export async function checkRedis(redis: Redis, target: RedisTarget, options: { allowEviction: boolean }): Promise<RedisCheck> {
   const info = await readInfo(redis, target);
@@ -43,6 +44,7 @@ export async function checkRedis(redis: Redis, target: RedisTarget, options: { a
       `the Redis at ${describeRedis(target)} keeps no append-only file: what is queued is lost when it stops. \`${redisCli(target)} CONFIG SET appendonly yes\`, and \`appendonly yes\` in redis.conf`,
     );
   }
+  await requireWrites(redis, target);
   return { version: info.get("redis_version") ?? null, eviction_policy: policy, append_only: appendOnly, warnings };
 }
 
@@ -81,6 +83,21 @@ export async function requireRedisPassword(target: RedisTarget): Promise<void> {
     `the Redis at ${describeRedis(target)} answers without a password, and the sandboxes share this host's network: the model could read and change the queue. ` +
       "Set `requirepass` in redis.conf (or an ACL without an open default user) and put the password into the URL: redis://:PASSWORD@host",
   );
+}
+
+/** A full Redis, a replica and one that cannot save answer reads as if nothing were wrong. Throws what it answers. */
+export async function probeWrites(redis: Redis): Promise<void> {
+  await redis.set("{rollcall}:write-probe", "1", "PX", 1_000);
+}
+
+async function requireWrites(redis: Redis, target: RedisTarget): Promise<void> {
+  try {
+    await probeWrites(redis);
+  } catch (error) {
+    const trouble = redisTrouble(error);
+    if (trouble === null || trouble.kind === "away") throw unreachable(target, error);
+    throw new RollcallError("redis_refuses_writes", `the Redis at ${describeRedis(target)} cannot be used: ${trouble.text}`);
+  }
 }
 
 async function readInfo(redis: Redis, target: RedisTarget): Promise<Map<string, string>> {

@@ -4,7 +4,7 @@ import { DelayedError, Worker, type Job } from "bullmq";
 import { closeWorker } from "../queue/close-worker.ts";
 import type { StepJobData } from "../queue/jobs.ts";
 import { PREFIX, STEPS } from "../queue/names.ts";
-import { redisOptions } from "../redis/connect.ts";
+import { redisOptions, unlessGone } from "../redis/connect.ts";
 import { advance } from "./advance.ts";
 import { openCaller } from "./call.ts";
 import type { StepPorts } from "./step.ts";
@@ -43,7 +43,7 @@ export function startRolloutSteps(ports: Omit<StepPorts, "caller">): RolloutStep
       ms = stopping.signal.aborted ? 0 : AGAIN_MS;
     }
     if (ms === null) return null;
-    await job.moveToDelayed(Date.now() + ms, token).catch(queues.onError); // else the lost claim is found
+    await unlessGone(queues.target, job.moveToDelayed(Date.now() + ms, token)).catch(queues.onError); // else the lost claim is found
     throw new DelayedError();
   }
   function tracked(job: Job<StepJobData>, token: string | undefined): Promise<null> {

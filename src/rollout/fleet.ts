@@ -42,6 +42,8 @@ export interface Fleet {
   /** What the run does from now on when different activations fail alike; what an earlier start left is lifted. */
   setBreaker(runId: string, mode: BreakerMode): Promise<void>;
   breaker(runId: string): Promise<BreakerState>;
+  /** Whether the queue has lost what {@link setBreaker} told it, and so all of the run: it was emptied, or came back without its data. */
+  forgotten?(runId: string): Promise<boolean>;
   /** From now on nothing more of the run starts than this lets; `usedAtLeast`: what it is known to have used. */
   setBudget(runId: string, budget: RunBudget, usedAtLeast: Used): Promise<void>;
   budget(runId: string): Promise<BudgetState>;

@@ -5,7 +5,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import { refusedResult } from "../contract/refused.ts";
 import { recordRefused } from "../queue/refused.ts";
-import { breakerState, setBreaker } from "../queue/breaker.ts";
+import { breakerState, hasBreaker, setBreaker } from "../queue/breaker.ts";
 import { readBudget, setBudget } from "../queue/budget.ts";
 import { followRun } from "../queue/ended.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
@@ -52,7 +52,7 @@ export function queueFleet(parts: {
 
   return {
     enqueue: (activations, { again }) =>
-      again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys }),
+      again ? enqueueAgain(queues, store, activations, { keys }) : enqueueActivations(queues, activations, { keys, store }),
     async refuse(row) {
       await recordRefused(queues, store, refusedResult(parts.runId, row, new Date()));
     },
@@ -76,6 +76,7 @@ export function queueFleet(parts: {
     budget: (runId) => readBudget(queues, runId),
     setBreaker: (runId, mode) => setBreaker(queues, runId, mode),
     breaker: (runId) => breakerState(queues, runId),
+    forgotten: async (runId) => !(await hasBreaker(queues, runId)),
     workersAbsentMs: () => workersAbsentMs(queues),
     refusingModels: () => refusingModels(queues),
     pause: (runId) => readPause(queues, runId),

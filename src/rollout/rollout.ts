@@ -11,13 +11,14 @@ import { claimDirectory } from "./claim-directory.ts";
 import { completing } from "./complete-results.ts";
 import { coverageOf } from "./coverage.ts";
 import { EXIT } from "./exit-code.ts";
-import { makeEnqueuer } from "./enqueuer.ts";
+import { makeEnqueuer, type Enqueuer } from "./enqueuer.ts";
 import type { ResultFacts } from "./facts.ts";
 import { checkWithReferences } from "./fetch-references.ts";
 import type { Fleet } from "./fleet.ts";
 import { openOutputDir, type Manifest, type OutputDir } from "./output-dir.ts";
-import { describePlan, planWork } from "./plan.ts";
+import { describePlan, planWork, type WorkPlan } from "./plan.ts";
 import type { Reporter } from "./progress.ts";
+import { queueAgain } from "./queue-again.ts";
 import { refusedRows } from "./refused-row.ts";
 import { keepRowFile } from "./row-file.ts";
 import { openResultsFiles, type ResultsFiles } from "./results-files.ts";
@@ -148,22 +149,29 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
       startedAt: batch.startedAt,
       budget,
       breaker: await fleet.breaker(source.runId),
+      onForgotten: () =>
+        queueAgain({
+          ...{ runId: source.runId, fleet, budget, tally, plan, enqueuerOf },
+          ...{ breaker: request.breaker, say: (text) => ports.reporter.say(text), signal: ports.stop.signal },
+        }),
     });
-    const enqueuer = makeEnqueuer(source, plan, fleet, {
-      endedBefore: (id) => tally.takeFromStore(id),
-      noWorkerFor: (needs) =>
-        ports.reporter.say(
-          `no live worker has ${needs}: what needs it waits for one that has (queue.no_capable_worker_seconds), then fails`,
-        ),
-      async badRow(row) {
-        const { runId, repeats } = source;
-        for (const refused of refusedRows(row, { runId, repeats, taskset: source.defaults.taskset })) {
-          if (files.recorded.has(refused.activation_id)) continue;
-          await fleet.refuse(refused);
-          await tally.record(refusedResult(runId, refused, new Date()));
-        }
-      },
-    });
+    const enqueuerOf = (work: WorkPlan): Enqueuer =>
+      makeEnqueuer(source, work, fleet, {
+        endedBefore: (id) => tally.takeFromStore(id),
+        noWorkerFor: (needs) =>
+          ports.reporter.say(
+            `no live worker has ${needs}: what needs it waits for one that has (queue.no_capable_worker_seconds), then fails`,
+          ),
+        async badRow(row) {
+          const { runId, repeats } = source;
+          for (const refused of refusedRows(row, { runId, repeats, taskset: source.defaults.taskset })) {
+            if (files.recorded.has(refused.activation_id)) continue;
+            await fleet.refuse(refused);
+            await tally.record(refusedResult(runId, refused, new Date()));
+          }
+        },
+      });
+    const enqueuer = enqueuerOf(plan);
     try {
       const probes = spent === null ? (request.probe ?? (plan.work.size > 20 ? 1 : 0)) : 0; // nothing would begin
       const end = await workOff({ ...batch, fleet, tally, enqueuer, ...ports }, { planned: plan.work.size, probes });

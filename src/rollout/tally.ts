@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ActivationResult } from "../contract/result.ts";
+import { RollcallError } from "../errors.ts";
 import type { BreakerState } from "../queue/breaker.ts";
 import type { BudgetLimit } from "../queue/budget.ts";
 import type { BudgetWatch } from "./budget.ts";
@@ -20,6 +21,7 @@ export interface Tally {
   /** Resolves with the reason when nothing more is started, and what was on its way has ended: the run's breaker is open for good, or its budget spent. */
   readonly held: Promise<"breaker" | BudgetLimit>;
   left(): number;
+  isPending(activationId: string): boolean;
   /** Aborted as soon as the activation's result of this start is taken. */
   taken(activationId: string): AbortSignal;
   /** Takes in one activation's result if it has ended; false when the store has none for it. */
@@ -47,6 +49,8 @@ export function makeTally(options: {
   /** The run's breaker when this start began. */
   breaker: BreakerState;
   budget: BudgetWatch;
+  /** The queue has lost the run: called until it does not throw an error of Redis. */
+  onForgotten: () => Promise<void>;
 }): Tally {
   const { fleet, files, runId, pending, reporter } = options;
   const following = new AbortController();
@@ -106,7 +110,22 @@ export function makeTally(options: {
     for await (const { activation_id } of fleet.follow(runId, { signal: following.signal })) await takeFromStore(activation_id);
   })().catch((error: unknown) => broken.reject(error));
 
+  let restoring = false;
+  async function restore(): Promise<void> {
+    if (restoring || fleet.forgotten === undefined || !(await fleet.forgotten(runId)) || restoring) return;
+    restoring = true;
+    try {
+      await options.onForgotten();
+    } catch (error) {
+      if (error instanceof RollcallError) broken.reject(error);
+      throw error;
+    } finally {
+      restoring = false;
+    }
+  }
+
   async function look(): Promise<void> {
+    await restore();
     // First: once it is open, or spent, nothing more begins.
     const breaker = await fleet.breaker(runId);
     const budget = await options.budget.look(fleet);
@@ -139,6 +158,7 @@ export function makeTally(options: {
     broken: broken.promise,
     held: held.promise,
     left: () => pending.size,
+    isPending: (activationId) => pending.has(activationId),
     taken(activationId) {
       const watch = watched.get(activationId) ?? new AbortController();
       watched.set(activationId, watch);

@@ -46,6 +46,7 @@ export async function workOff(work: Work, { planned, probes }: { planned: number
     }
   } catch (error) {
     await fleet.stopWorkers({ now: false });
+    await tally.sweep().catch(() => undefined); // what broke may be the store
     throw error;
   } finally {
     working.catch(() => undefined); // reported by the race, or overtaken by the stop

@@ -222,3 +222,21 @@ it("while Redis is away, or does not answer, every request is answered 503 soon,
   await rig.redis.restart();
   await vi.waitFor(async () => expect((await rig.call("/v1/activations/a")).status).toBe(200), { timeout: 30_000 });
 });
+
+it("a full and a read-only Redis make the server not ready, and are named to callers who want to write [fault B7]", async () => {
+  const rig = await startApiRig();
+  onTestFinished(() => rig.close());
+  const { redis } = rig.queues;
+  const faults: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
+    ["full", () => redis.config("SET", "maxmemory", 1), () => redis.config("SET", "maxmemory", 0)],
+    ["read_only", () => redis.replicaof("127.0.0.1", 1), () => redis.replicaof("NO", "ONE")],
+  ];
+  for (const [state, begin, end] of faults) {
+    expect(await rig.call("/readyz")).toMatchObject({ status: 200, body: { ready: true, redis: "ok" } });
+    await begin();
+    expect.soft(await rig.call("/readyz")).toMatchObject({ status: 503, body: { ready: false, redis: state } });
+    const queued = await rig.call("/v1/activations", { method: "POST", body: asked("b") });
+    expect.soft(queued).toMatchObject({ status: 503, body: { code: "redis_refuses", detail: expect.stringContaining("Redis is") } });
+    await end();
+  }
+});

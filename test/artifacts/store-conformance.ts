@@ -156,6 +156,8 @@ export function describeStore(kind: string, make: () => Promise<StoreUnderTest>)
         await store.put("act-1", 1, "events.jsonl", bytesOf("x"), EVIDENCE);
         expect((await store.readAttempts("act-1")).map(({ attempt }) => attempt)).toEqual([0, 2, 10]);
         expect(await store.readAttempts("act-2")).toEqual([]);
+        expect(await store.attemptNumbers("act-1")).toEqual([0, 1, 2, 10]);
+        expect(await store.attemptNumbers("act-2")).toEqual([]);
       });
 
       test("are saved once: the same again is fine, another is refused", async () => {

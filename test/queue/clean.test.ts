@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { cancelRun } from "../../src/queue/cancel.ts";
 import { cleanEnded } from "../../src/queue/clean.ts";
 import { enqueueAgain } from "../../src/queue/enqueue-again.ts";
-import { enqueueActivations } from "../../src/queue/enqueue.ts";
+import { compareActivations, enqueueActivations } from "../../src/queue/enqueue.ts";
 import { setRunGate } from "../../src/queue/gate.ts";
 import { removeRun } from "../../src/queue/remove-run.ts";
 import { runStatus } from "../../src/queue/run-status.ts";
@@ -63,6 +63,35 @@ describe("old ended jobs", () => {
     await rig.ended("act-a");
     await cleanEnded(rig.queues, { before: Date.now() + 1_000, dryRun: false });
     expect(await keysWith("act-a", "run-1")).toEqual([]);
+  });
+
+  it("refuse other content under their id, naming the fields; the same content has ended and is not run again [fault B3]", async () => {
+    await rig.sentinel();
+    const ran = completes(rig.store);
+    let runs = 0;
+    await rig.worker((claim) => {
+      runs += 1;
+      return ran(claim);
+    });
+    await enqueue(["act-a"], "run-1");
+    const first = await rig.ended("act-a");
+    await vi.waitFor(async () => expect(await rig.queues.final.getCompletedCount()).toBe(1), WAIT);
+    await cleanEnded(rig.queues, { before: Date.now() + 1_000, dryRun: false });
+
+    const options = { keys: TEST_KEYS, store: rig.store };
+    const other = activationOf("act-a", { run_id: "run-1", input: "something else" });
+    const conflict = [{ activation_id: "act-a", outcome: "conflict", fields: ["input"] }];
+    expect(await compareActivations(rig.queues, [other], options)).toEqual(conflict);
+    expect(await enqueueActivations(rig.queues, [other], options)).toEqual(conflict);
+    expect(await keysWith("act-a")).toEqual([]);
+    const same = activationOf("act-a", { run_id: "run-1" });
+    expect(await enqueueActivations(rig.queues, [same, activationOf("act-b")], options)).toEqual([
+      { activation_id: "act-a", outcome: "ended" },
+      { activation_id: "act-b", outcome: "added" },
+    ]);
+    expect(await rig.ended("act-a")).toEqual(first);
+    await rig.ended("act-b");
+    expect(runs).toBe(2);
   });
 
   it("of an earlier generation go alone: the later one keeps its ledger and runs", async () => {

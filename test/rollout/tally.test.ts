@@ -24,6 +24,7 @@ it("says of a result that is just being taken in that there is one: else its act
     total: 1,
     startedAt: performance.now(),
     breaker: { openings: [], open: null },
+    onForgotten: () => Promise.resolve(),
     budget: await openBudget(join(root, "budget.json"), {
       runId: "run-1",
       limits: { max_model_calls: null, max_tokens: null, max_hours: null },
@@ -52,6 +53,7 @@ it("says once that tasks wait and no worker lives, after a minute, and again whe
     total: 2,
     startedAt: performance.now(),
     breaker: { openings: [], open: null },
+    onForgotten: () => Promise.resolve(),
     budget: await openBudget(join(root, "budget.json"), {
       runId: "run-1",
       limits: { max_model_calls: null, max_tokens: null, max_hours: null },
