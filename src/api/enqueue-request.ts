@@ -7,6 +7,7 @@ import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, refusedProblem } from "./problem.ts";
+import { withServerDefaults } from "./server-defaults.ts";
 
 const MOST = 1_000;
 
@@ -17,7 +18,7 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
  * refused or conflicts with what is there. `again`: those that have ended get a new generation. Throws ApiProblem.
  */
 export async function enqueueRequest(
-  { queues, store, keys, policy }: ApiPorts,
+  { queues, store, keys, policy, defaults }: ApiPorts,
   body: unknown,
   { partial, again, runId }: { partial: boolean; again: boolean; runId: string },
 ): Promise<EnqueueReply> {
@@ -26,7 +27,8 @@ export async function enqueueRequest(
   if (raws.length === 0 || raws.length > MOST)
     throw new ApiProblem(422, "request_invalid", `${raws.length} activations in one request; send 1 to ${MOST}`);
   const entries = raws.map((raw): Entry => {
-    const admission = admit(isRecord(raw) ? withDerivedIds(raw, runId) : raw, policy);
+    const complete = isRecord(raw) && defaults !== undefined ? withServerDefaults(raw, defaults) : raw;
+    const admission = admit(isRecord(complete) ? withDerivedIds(complete, runId) : complete, policy);
     return admission.accepted ? admission : { ...admission, raw };
   });
   if (!partial) {
