@@ -142,7 +142,7 @@ export const FAULTS: readonly Requirement[] = [
   },
   { id: "fault C1", claimed: true, text: "A model key goes to allowed origins only" },
   { id: "fault C2", claimed: true, text: "A sealed secret is bound to its destination" },
-  { id: "fault C3", claimed: false, text: "A quarantined artifact is one by its flag, whatever its path" },
+  { id: "fault C3", claimed: true, text: "A quarantined artifact is one by its flag, whatever its path" },
   { id: "fault C4", claimed: false, text: "Ends of secrets, and their base64 and hex, are redacted; short header values are warned of" },
   { id: "fault C5", claimed: false, text: "Other live secrets of the worker are redacted, and told" },
   { id: "fault C6", claimed: false, text: "A request of too many keys is refused before it is walked" },
