@@ -84,6 +84,7 @@ async function fleetParts(stage: Stage, { workers, concurrency }: ChaosOptions):
       XDG_RUNTIME_DIR: places.runtime,
       TMPDIR: places.temporary,
       OPENAI_API_KEY: secrets.modelKey,
+      ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
     },
     workers,
     workerArgs: [...config, "--concurrency", String(concurrency)],

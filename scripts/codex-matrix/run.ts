@@ -104,7 +104,8 @@ async function rowOf({ id, scenario, model }: Session, servers: Servers): Promis
 
 /** Every session fails for itself, and what is tried again comes soon. */
 function settingsOf(version: string, codexBin: string): string {
-  return `codex_version = "${version}"
+  return `key_origins = { OPENAI_API_KEY = ["*"] }
+codex_version = "${version}"
 codex_bin = "${codexBin}"
 [breaker]
 mode = "off"

@@ -4,6 +4,7 @@ import type { EvidenceTarget } from "../artifacts/evidence.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { captureKey, type EpisodeId } from "../contract/identity.ts";
+import { DEFAULT_MODEL_URL, keyMayGoTo, keyOriginText } from "../contract/key-origins.ts";
 import type { ActivationResult, WorkerInfo } from "../contract/result.ts";
 import { buildSecretSet, type SecretSet } from "../redact/index.ts";
 import type { Claim, ProgressEntry } from "./ports.ts";
@@ -88,9 +89,15 @@ function codexNamed({ codex: { version } }: SessionActivation, { codexes }: RunP
   return version === undefined ? codexes[0] : (codexes.find((one) => one.version === version) ?? null);
 }
 
-/** The model key of this activation: its own, or the worker's variable it names; "" when there is none. */
+/** The model key of this activation: its own, or the worker's variable it names; "" when there is none for its model server. */
 function modelKeyOf({ model }: SessionActivation, ports: RunPorts): string {
-  return model.api_key ?? ports.modelKeys[model.api_key_env ?? ports.defaultKeyEnv] ?? "";
+  if (model.api_key !== undefined) return model.api_key;
+  const variable = keyVariable(model, ports);
+  return keyMayGoTo(ports.keyOrigins, variable, model.base_url ?? DEFAULT_MODEL_URL) ? (ports.modelKeys[variable] ?? "") : "";
+}
+
+function keyVariable(model: SessionActivation["model"], { defaultKeyEnv }: RunPorts): string {
+  return model.api_key_env ?? defaultKeyEnv;
 }
 
 /**
@@ -99,7 +106,12 @@ function modelKeyOf({ model }: SessionActivation, ports: RunPorts): string {
  */
 export function requireModelKey({ activation, modelKey }: AttemptContext, ports: RunPorts): void {
   if (modelKey !== "") return;
-  const variable = activation.model.api_key_env ?? ports.defaultKeyEnv;
+  const variable = keyVariable(activation.model, ports);
+  const url = activation.model.base_url ?? DEFAULT_MODEL_URL;
+  if (!keyMayGoTo(ports.keyOrigins, variable, url)) {
+    const { message, accepted } = keyOriginText(variable, url);
+    throw stageFailure("key_origin_not_allowed", `${message}; accepted: ${accepted}`);
+  }
   throw stageFailure(
     "model_key_missing",
     `the worker has no model key: set ${variable} in its environment, or model.api_key in the activation`,

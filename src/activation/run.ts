@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { CodexBinary } from "../codex/binary.ts";
 import type { SkillSet } from "../codex/skills.ts";
+import type { KeyOrigins } from "../contract/key-origins.ts";
 import { redactError, type LiveSecrets } from "../redact/index.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/types.ts";
 import { beginAttempt, requireModelKey } from "./attempt.ts";
@@ -26,6 +27,8 @@ export interface RunPorts {
   /** Values of the variables that activations may name as their model key. */
   modelKeys: Readonly<Record<string, string | undefined>>;
   defaultKeyEnv: string;
+  /** Where the keys of these variables may be sent. */
+  keyOrigins: KeyOrigins;
   systemPrompt: string | undefined;
   skills: SkillSet;
   /** How long each step of making a sandbox may take: itself, placing files, bwrap's start. */

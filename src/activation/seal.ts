@@ -23,21 +23,25 @@ export type SealedActivation = Record<string, unknown> & { activation_id: string
 export function sealActivation(activation: SessionActivation, keys: SecretKeys, keyId?: string): SealedActivation {
   const key = keys.find(({ id }) => id === keyId) ?? keys[0];
   const sealed = structuredClone<SealedActivation>(activation);
-  for (const { path, holder, key: name } of secretSlots(sealed)) {
-    if (typeof holder[name] === "string") holder[name] = sealText(holder[name], key, placeOf(activation.activation_id, path));
+  for (const { path, holder, key: name, destination } of secretSlots(sealed)) {
+    if (typeof holder[name] === "string") holder[name] = sealText(holder[name], key, placeOf(activation.activation_id, path), destination);
   }
   return sealed;
 }
 
 /**
  * The activation with its secrets in clear. Throws RollcallError "secret_key_missing" when it was sealed with a key that
- * is not among `keys`, "seal_broken" when a sealed value was changed, moved to another place, or deleted after the end.
+ * is not among `keys`, "seal_broken" when a sealed value was changed, moved to another place or another destination, or deleted after the end.
  */
 export function openActivation(sealed: SealedActivation, keys: SecretKeys): Record<string, unknown> {
   const opened = structuredClone(sealed);
-  for (const { path, holder, key: name } of secretSlots(opened)) {
-    const value = holder[name];
-    if (typeof value !== "string") holder[name] = openSecret(value as SealedSecret, keys, sealed.activation_id, path);
+  // Addresses first: whatever is sent there was sealed for them.
+  for (const addresses of [true, false]) {
+    for (const { path, holder, key: name, destination, isAddress } of secretSlots(opened)) {
+      const value = holder[name];
+      if (isAddress !== addresses || typeof value === "string") continue;
+      holder[name] = openSecret(value as SealedSecret, keys, sealed.activation_id, path, destination);
+    }
   }
   return opened;
 }
@@ -72,9 +76,14 @@ function placeOf(owner: string, path: string): string {
   return `${owner}\0${path}`;
 }
 
-function sealText(text: string, key: SecretKey, place: string): SealedSecret {
+function boundTo(place: string, destination: string): Buffer {
+  return Buffer.from(destination === "" ? place : `${place}\0${destination}`, "utf8");
+}
+
+/** `destination`: where it may be sent. Authenticated, but no part of the digest, by which only the secret itself is compared. */
+function sealText(text: string, key: SecretKey, place: string, destination = ""): SealedSecret {
   const nonce = randomBytes(12);
-  const cipher = createCipheriv("aes-256-gcm", key.sealing, nonce).setAAD(Buffer.from(place, "utf8"));
+  const cipher = createCipheriv("aes-256-gcm", key.sealing, nonce).setAAD(boundTo(place, destination));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
   return {
     sealed: 1,
@@ -87,7 +96,7 @@ function sealText(text: string, key: SecretKey, place: string): SealedSecret {
 }
 
 /** The inverse of {@link sealSecret}, with the same owner and path. Throws as {@link openActivation} does. */
-export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string, path: string): string {
+export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string, path: string, destination = ""): string {
   const key = keys.find(({ id }) => id === value.key_id);
   if (key === undefined) {
     throw new RollcallError(
@@ -99,11 +108,15 @@ export function openSecret(value: SealedSecret, keys: SecretKeys, owner: string,
   try {
     const [nonce, ciphertext, tag] = [value.nonce, value.ciphertext, value.tag].map((part) => Buffer.from(part!, "base64"));
     const decipher = createDecipheriv("aes-256-gcm", key.sealing, nonce!, { authTagLength: 16 });
-    decipher.setAAD(Buffer.from(placeOf(owner, path), "utf8")).setAuthTag(tag!);
+    decipher.setAAD(boundTo(placeOf(owner, path), destination)).setAuthTag(tag!);
     return Buffer.concat([decipher.update(ciphertext!), decipher.final()]).toString("utf8");
   } catch (error) {
-    throw new RollcallError("seal_broken", `${path} of ${owner} cannot be opened: it was changed after it was sealed`, {
-      cause: error,
-    });
+    throw new RollcallError(
+      "seal_broken",
+      `${path} of ${owner} cannot be opened: it, or where it is to be sent, was changed after it was sealed`,
+      {
+        cause: error,
+      },
+    );
   }
 }

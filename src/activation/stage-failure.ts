@@ -30,6 +30,7 @@ const BEFORE_LAUNCH: Partial<Record<CauseCode, { kind: FailureKind; stage: Failu
   disk_full: { kind: "transport_local_resource", stage: "agent", terminal: false, status: 503 },
   sandbox_failed: { kind: "transport_local_resource", stage: "seed", terminal: false, status: 503 },
   model_key_missing: { kind: "agent_request_failed", stage: "admission", terminal: true, status: 422 },
+  key_origin_not_allowed: { kind: "agent_request_failed", stage: "admission", terminal: true, status: 422 },
   config_invalid: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   mcp_server_auth: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },
   codex_version_mismatch: { kind: "agent_run_error", stage: "agent", terminal: true, status: 502 },

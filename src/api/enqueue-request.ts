@@ -11,6 +11,7 @@ import type { Queues } from "../queue/queues.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
 import { ApiProblem, refusedProblem } from "./problem.ts";
+import { withServerDefaults } from "./server-defaults.ts";
 
 const MOST = 1_000;
 
@@ -22,7 +23,7 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
  * `runId` is null too, belongs to the run that its id is in already; else to `newRun`, or to one of the request. Throws ApiProblem.
  */
 export async function enqueueRequest(
-  { queues, store, keys, policy }: ApiPorts,
+  { queues, store, keys, policy, defaults }: ApiPorts,
   body: unknown,
   { partial, again, runId, newRun }: { partial: boolean; again: boolean; runId: string | null; newRun: string | null },
 ): Promise<EnqueueReply> {
@@ -34,7 +35,9 @@ export async function enqueueRequest(
   const there = await runsOf(queues, unassigned);
   const otherwise = runId ?? newRun ?? runForIds(unassigned);
   const entries = raws.map((raw): Entry => {
-    const admission = admit(isRecord(raw) ? withDerivedIds(raw, there.get(idsIn(raw).activation_id ?? "") ?? otherwise) : raw, policy);
+    const complete = isRecord(raw) && defaults !== undefined ? withServerDefaults(raw, defaults) : raw;
+    const run = there.get(idsIn(raw).activation_id ?? "") ?? otherwise;
+    const admission = admit(isRecord(complete) ? withDerivedIds(complete, run) : complete, policy);
     return admission.accepted ? admission : { ...admission, raw };
   });
   if (!partial) {

@@ -7,6 +7,7 @@ import type { Queues } from "../queue/queues.ts";
 import type { StreamWatch } from "../queue/stream-watch.ts";
 import type { Exposition } from "../telemetry/exposition.ts";
 import type { AnsweredRequest } from "../telemetry/http-metrics.ts";
+import type { ServerDefaults } from "./server-defaults.ts";
 import type { ApiKeys } from "./api-keys.ts";
 
 /** What the API works with. It keeps no state of its own: any number of them may serve one Redis. */
@@ -19,6 +20,8 @@ export interface ApiPorts {
   /** For sealing what producers send, and for the cookies of browsers. */
   keys: SecretKeys;
   policy: AdmissionPolicy;
+  /** What stands for what callers leave out. Absent: the contract's own defaults. */
+  defaults?: ServerDefaults;
   apiKeys: ApiKeys;
   signIn: SignInSettings;
   limits: ApiLimits;

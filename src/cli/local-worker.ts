@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { runActivation, type RunPorts } from "../activation/run.ts";
+import { admissionPolicy } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { ACTIVATION_SCHEMA_MINOR } from "../contract/activation.ts";
 import { watchRoom } from "../host/watch-room.ts";
@@ -49,6 +50,7 @@ export async function startLocalWorker(
     codexes: machine.codexes,
     modelKeys: machine.modelKeys,
     defaultKeyEnv: settings.model.api_key_env,
+    keyOrigins: admissionPolicy(settings).key_origins,
     systemPrompt: settings.system_prompt,
     skills: machine.skills,
     createSeconds: settings.sandbox.create_seconds,
@@ -63,6 +65,7 @@ export async function startLocalWorker(
     keys,
     concurrency,
     store,
+    defaultModel: settings.model,
     run: tracedRun(tracing, (claim) => runActivation(claim, ports)),
     onLockLost: (how) => metrics?.lockLost(how),
     facts: {

@@ -53,6 +53,7 @@ export async function runServer(options: {
       store,
       keys,
       policy: admissionPolicy(settings),
+      defaults: settings,
       apiKeys: await apiKeysOf(settings, env, log),
       signIn: { hours: sign_in_hours, secure: secure_cookies },
       limits: { max_body_bytes: max_body_mb * 1_000_000, max_file_bytes: max_file_mb * 1_000_000, requests_per_second, max_waiting },

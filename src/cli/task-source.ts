@@ -2,11 +2,14 @@
 import type { Command } from "commander";
 import { dirname, join } from "node:path";
 import { admissionPolicy } from "../config/load.ts";
+import { DEFAULT_KEY_VARIABLE } from "../config/setting-tables.ts";
 import type { Settings } from "../config/settings.ts";
+import type { AdmissionPolicy } from "../contract/refusals.ts";
 import { referenceFiles } from "../references/reference-files.ts";
 import { openUrlCache } from "../references/url-cache.ts";
 import { ROW_FORMATS, type RowFormat } from "../rollout/formats/detect.ts";
 import { readPromptTemplate } from "../rollout/formats/prompt-template.ts";
+import type { RowDefaults } from "../rollout/task-row.ts";
 import type { TaskSource } from "../rollout/tasks.ts";
 import { oneOf, wholeNumber } from "./options.ts";
 
@@ -16,6 +19,16 @@ export interface TaskFlags {
   promptTemplate?: string;
   limit?: number;
   repeats: number;
+}
+
+/** What is not said here is the server's to say: which variable of its workers holds the key, and where that key may go. */
+function modelForServer({ model: { api_key_env, ...model } }: Settings): RowDefaults["model"] {
+  return api_key_env === DEFAULT_KEY_VARIABLE ? model : { ...model, api_key_env };
+}
+
+function policyForServer(settings: Settings): AdmissionPolicy {
+  const { key_origins: _ofItsWorkers, ...policy } = admissionPolicy(settings);
+  return policy;
 }
 
 const FORMATS = ["auto", ...ROW_FORMATS] as const;
@@ -31,7 +44,7 @@ export function withTaskFlags(command: Command): Command {
 /** How a task file is read, by flags and settings; `signal` ends the fetching of its files. Throws RollcallError "template_unreadable", "template_invalid". */
 export async function taskSource(
   path: string,
-  flags: TaskFlags,
+  flags: TaskFlags & { server?: string },
   settings: Settings,
   signal?: AbortSignal,
 ): Promise<Omit<TaskSource, "runId">> {
@@ -48,9 +61,9 @@ export async function taskSource(
     path,
     format,
     repeats,
-    defaults: settings,
+    defaults: flags.server === undefined ? settings : { ...settings, model: modelForServer(settings) },
     toolGrants: settings.tool_grants,
-    policy: admissionPolicy(settings),
+    policy: flags.server === undefined ? admissionPolicy(settings) : policyForServer(settings),
     referenceFiles: referenceFiles(policy, () => openUrlCache(join(settings.state_dir, "references"))),
     ...(limit === undefined ? {} : { limit }),
     ...(promptTemplate === undefined ? {} : { promptTemplate: await readPromptTemplate(promptTemplate) }),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import { leadingInstructions } from "../contract/input.ts";
+import { DEFAULT_MODEL_URL } from "../contract/key-origins.ts";
 import { protectedKeysIn } from "../contract/rules/extra-config.ts";
 import { RollcallError } from "../errors.ts";
 import type { McpServerEntry } from "./mcp-servers.ts";
@@ -9,7 +10,6 @@ import { toolNamespaces } from "./tool-namespaces.ts";
 
 /** Id of our model provider in config.toml; Codex reserves "openai". */
 const PROVIDER = "rollcall";
-const DEFAULT_BASE_URL = "https://api.openai.com/v1";
 /** Sent to a model server when nobody named a model. Without one Codex takes its own newest, with quite other tools. */
 const DEFAULT_MODEL = "gym-policy-model";
 /** Name patterns that `ignore_default_excludes = false` keeps from the shell tool, and those we add to them. */
@@ -112,7 +112,7 @@ function isTable(value: unknown): value is Record<string, unknown> {
 
 /** Where Codex finds the Responses API. */
 export function modelBaseUrl(model: Pick<SessionActivation["model"], "base_url">, captureKey: string): string {
-  return (model.base_url ?? DEFAULT_BASE_URL).replaceAll("{capture_key}", captureKey);
+  return (model.base_url ?? DEFAULT_MODEL_URL).replaceAll("{capture_key}", captureKey);
 }
 
 /** The configured system prompt, the activation's instructions, its leading system message; joined by a blank line. */

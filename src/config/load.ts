@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import TOML from "@iarna/toml";
 import { z } from "zod";
+import { DEFAULT_MODEL_URL, modelOrigin, type KeyOrigins } from "../contract/key-origins.ts";
 import type { AdmissionPolicy } from "../contract/refusals.ts";
 import { hasErrno, messageOf, RollcallError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
@@ -54,11 +55,29 @@ function withPassword(url: string | undefined, password: string | undefined): st
 }
 
 /** What these settings let a row ask for. */
-export function admissionPolicy(settings: Settings): AdmissionPolicy {
+export function admissionPolicy(settings: Settings): Required<AdmissionPolicy> {
   return {
     allow_providers: [...new Set([settings.sandbox.provider, ...settings.allow_providers])],
-    allow_key_env: [...new Set([settings.model.api_key_env, ...settings.allow_key_env])],
+    allow_key_env: keyVariables(settings),
+    key_origins: keyOrigins(settings),
   };
+}
+
+/** Whoever says where the key of a variable may go lets rows name it. */
+function keyVariables({ model, allow_key_env, key_origins }: Settings): string[] {
+  return [...new Set([model.api_key_env, ...allow_key_env, ...Object.keys(key_origins)])];
+}
+
+/** Where nothing is said of a variable, its key goes where the configured model is; that model's own goes there in any case. */
+function keyOrigins(settings: Settings): KeyOrigins {
+  const { model, key_origins: given } = settings;
+  const configured = modelOrigin(model.base_url ?? DEFAULT_MODEL_URL)!;
+  return Object.fromEntries(
+    keyVariables(settings).map((name) => {
+      const origins = given[name] ?? [];
+      return [name, origins.length === 0 || name === model.api_key_env ? [...new Set([configured, ...origins])] : origins];
+    }),
+  );
 }
 
 async function readToml(file: string): Promise<Table> {

@@ -8,6 +8,8 @@ import { setting } from "./setting.ts";
 
 /** The tables of rollcall.toml; what stands outside of them is in settings.ts. */
 
+export const DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY";
+
 export const modelSettings = z.strictObject({
   name: setting(z.string().min(1).optional(), {
     description: "Model for rows that name none. Absent: Codex's own default.",
@@ -22,7 +24,7 @@ export const modelSettings = z.strictObject({
     z
       .string()
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "expected the name of a variable")
-      .default("OPENAI_API_KEY"),
+      .default(DEFAULT_KEY_VARIABLE),
     {
       description: "Name of the worker's variable that holds the model key. The key itself is never a setting.",
     },

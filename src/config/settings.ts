@@ -25,6 +25,14 @@ import {
 } from "./setting-tables.ts";
 import { agentServerSettings, apiSettings, metricsSettings, webhookSettings } from "./server-tables.ts";
 
+/** Scheme, host and port; a path would promise what is not held. */
+const keyOrigin = z
+  .string()
+  .refine(
+    (text) => text === "*" || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text),
+    'expected an origin, e.g. "https://llm.example:8443" (no path, no final slash), or "*" for any',
+  );
+
 /**
  * Every setting: what rollcall.toml may hold, under which variable it may be set, its default, its unit and its reason.
  * docs/settings.md is made from this file.
@@ -107,7 +115,12 @@ export const settingsSchema = z
     }),
     allow_key_env: setting(z.array(z.string().min(1)).default([]), {
       description:
-        "Variables a row may name as its model key, beside model.api_key_env. Otherwise a producer could send any variable to any host.",
+        "Variables a row may name as its model key, beside model.api_key_env. Otherwise a producer could have any variable used.",
+    }),
+    key_origins: setting(z.record(z.string(), z.array(keyOrigin)).default({}), {
+      description:
+        'Where the key of each such variable may be sent, e.g. `{ OPENAI_API_KEY = ["https://llm.example"] }`; workers hold to their own. Otherwise a producer could have it sent to any host.',
+      defaultText: "model.base_url's origin",
     }),
     log_level: setting(z.enum(["trace", "debug", "info", "warn", "error", "silent"]).optional(), {
       description: "Log lines go to stderr, as JSON. `run` tells how it goes by itself.",

@@ -61,6 +61,7 @@ export const CAUSE_CODES = [
   "config_invalid",
   "binary_missing",
   "model_key_missing",
+  "key_origin_not_allowed",
   "sandbox_failed",
   "disk_full",
   "turn_failed",

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { Claim, RunEnd, StopReason } from "../activation/ports.ts";
 import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
+import type { DefaultModel } from "../contract/default-model.ts";
 import type { Status } from "../contract/result.ts";
 import { messageOf } from "../errors.ts";
 import { redisOptions, unlessGone } from "../redis/connect.ts";
@@ -31,6 +32,8 @@ export interface ActivationWorkerOptions {
   /** Activations at once. */
   concurrency: number;
   store: ArtifactStore;
+  /** Of activations that name no model server. */
+  defaultModel?: DefaultModel;
   /** Hears of each claim that is lost while its session runs. */
   onLockLost?: (how: LockLoss) => void;
   /** The straight line. Must end soon after its claim's signal is aborted. */
@@ -154,7 +157,7 @@ function drainedMark(workerId: string): StopReason {
 
 /** Claims, runs, and says what becomes of the job. Never throws. */
 async function handle(
-  { queues, store, keys, facts, run, log }: ActivationWorkerOptions,
+  { queues, store, keys, facts, defaultModel, run, log }: ActivationWorkerOptions,
   running: Running,
   job: ActivationJob,
   signal: AbortSignal,
@@ -163,7 +166,7 @@ async function handle(
   const names = { activationId: sealed.activation_id, runId: String(sealed["run_id"]), jobId: job.id!, generation };
   let ledger: ClaimLedger | null = null;
   try {
-    const decision = await decideClaim(queues, store, keys, facts, job.id!, job.data);
+    const decision = await decideClaim(queues, store, keys, facts, job.id!, job.data, defaultModel);
     if (decision.kind !== "start") return await afterClaim(queues, job.id!, decision);
     const { activation, model } = decision;
     running.holdSlot(job.id!, model);

@@ -4,6 +4,7 @@ import type { SecretKeys } from "../activation/secret-keys.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { Failure } from "../contract/failure.ts";
 import { activationSchema, type SessionActivation } from "../contract/activation.ts";
+import { withDefaultModel, type DefaultModel } from "../contract/default-model.ts";
 import type { Status } from "../contract/result.ts";
 import { exhaustedAt } from "./attempts.ts";
 import { readCancelMark } from "./cancel.ts";
@@ -42,6 +43,7 @@ export async function decideClaim(
   facts: WorkerFacts,
   jobId: string,
   data: ActivationJobData,
+  defaultModel: DefaultModel = {},
 ): Promise<ClaimDecision> {
   const { activation: sealed, generation } = data;
   const committed = await store.readCommit(sealed.activation_id);
@@ -51,7 +53,7 @@ export async function decideClaim(
   const needs = needsOf(sealed);
   if (!needs.every((need) => meets(facts, need))) return { kind: "unable", needs };
 
-  const activation = activationSchema.parse(openActivation(sealed, keys));
+  const activation = withDefaultModel(activationSchema.parse(openActivation(sealed, keys)), defaultModel);
   const charged = await exhaustedAt(queues.redis, activation.activation_id, activation.max_attempts);
   if (charged !== null) return { kind: "exhausted", charged };
   const saved = await store.readAttempts(activation.activation_id);

@@ -124,8 +124,10 @@ export async function enqueueThrough(
   });
 }
 
-function refusedByServer(id: string, refusals: readonly { path: string; message: string }[]): RollcallError {
-  const reasons = refusals.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+function refusedByServer(id: string, refusals: readonly { path: string; message: string; accepted: string }[]): RollcallError {
+  const reasons = refusals
+    .map(({ path, message, accepted }) => `${path === "" ? "" : `${path}: `}${message}; accepted: ${accepted}`)
+    .join("; ");
   return new RollcallError("activation_refused", `the server does not take ${id}: ${reasons}`);
 }
 

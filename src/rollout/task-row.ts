@@ -23,10 +23,11 @@ export interface BadRow {
 export type Row = Record<string, unknown>;
 
 /** What a row gets from the settings where it says nothing itself. */
-export type RowDefaults = Pick<
-  Settings,
-  "taskset" | "max_attempts" | "required_tools" | "model" | "codex" | "codex_version" | "sandbox" | "outputs"
->;
+export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "required_tools" | "codex" | "codex_version" | "outputs"> & {
+  /** Without what somebody else has a default of. */
+  model: Partial<Settings["model"]>;
+  sandbox: Partial<Settings["sandbox"]>;
+};
 
 const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata", "task_data"] as const;
 

@@ -54,6 +54,10 @@ function everywhere(token = TOKEN): SessionActivation {
   });
 }
 
+function connectionOf(grant: unknown): Record<string, unknown> {
+  return (grant as { connection: Record<string, unknown> }).connection;
+}
+
 describe("keys", () => {
   it("are 32 bytes in base64 each, the first seals, all open", () => {
     const [oldKey, newerKey] = [newKey(), newKey()];
@@ -120,6 +124,28 @@ describe("sealing", () => {
     expect(() => openActivation({ ...sealed, model: { ...model, api_key: model["base_url"] } }, keys)).toThrow(
       expect.objectContaining({ code: "seal_broken" }),
     );
+  });
+
+  it.each<[string, (activation: SessionActivation) => void]>([
+    [
+      "a grant's URL",
+      ({ tool_grants: [one] }) => void Object.assign(one!, { connection: { ...connectionOf(one), url: "http://evil/mcp" } }),
+    ],
+    ["its transport", ({ tool_grants: [one] }) => void Object.assign(connectionOf(one), { transport: "sse" })],
+    ["a header's name", ({ tool_grants: [one] }) => void Object.assign(connectionOf(one)["headers"] as object, { "X-Debug": "1" })],
+    ["a command", ({ tool_grants: [, two] }) => void Object.assign(connectionOf(two), { command: "/bin/evil" })],
+    ["an argument", ({ tool_grants: [, two] }) => void Object.assign(connectionOf(two), { args: ["-c", "evil"] })],
+    ["the base URL of direct tools", ({ tool_grants: [, , three] }) => void Object.assign(three!, { base_url: "http://evil/" })],
+    ["the model's URL", ({ model }) => void Object.assign(model, { base_url: "http://evil/v1" })],
+    ["the model's URL, taken away", ({ model }) => void delete model.base_url],
+  ])("is bound to where it is sent: with %s changed in Redis nothing is opened [fault C2]", (_, change) => {
+    const plain = everywhere();
+    (plain.tool_grants[0] as { connection: { url: string } }).connection.url = "http://127.0.0.1/mcp";
+    for (const activation of [everywhere(), plain]) {
+      const sealed = sealActivation(activation, keys);
+      change(sealed as unknown as SessionActivation);
+      expect(() => openActivation(sealed, keys)).toThrow(expect.objectContaining({ code: "seal_broken" }));
+    }
   });
 
   it("names the key that is missing", () => {

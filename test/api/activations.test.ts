@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it, vi } from "vitest";
+import { admissionPolicy, loadSettings } from "../../src/config/load.ts";
 import { completes, runsUntilStopped } from "../queue/rig.ts";
 import { asked, startApiRig } from "./rig.ts";
 
@@ -31,6 +32,47 @@ it("ids are derived where a producer names none, one run for all of a request", 
     { activation_id: "act-run-9-a", run_id: "run-9", outcome: "added" },
     { activation_id: "act-run-9-b", run_id: "run-9", outcome: "added" },
   ]);
+});
+
+it("what a caller leaves out is as the server's configuration has it, model and tools above all [fault D1]", async () => {
+  const settings = await loadSettings({
+    env: { HOME: "/nowhere" },
+    file: null,
+    overrides: {
+      model: { name: "small", base_url: "http://llm:8000/v1", api_key_env: "MY_KEY" },
+      codex: { timeout_seconds: 1_800 },
+      tool_grants: [
+        { name: "office", type: "mcp", required: true, connection: { transport: "streamable_http", url: "http://tools:1/mcp" } },
+      ],
+      sandbox: { provider: "host", memory_mb: 700 },
+    },
+  });
+  const rig = await startApiRig({ ports: { defaults: settings, policy: admissionPolicy(settings) } });
+  const own = {
+    model: { name: "large", base_url: "http://own:1/v1", api_key: "FAKE-key" },
+    codex: { timeout_seconds: 5 },
+    tool_grants: [],
+  };
+  const { reply_to: _, ...bare } = asked("act-1");
+  const { status } = await rig.call("/v1/activations", { body: [bare, asked("act-2", own)] });
+  expect(status).toBe(202);
+  const queued = async (id: string) => (await rig.queues.activations.getJob(id))!.data.activation;
+  expect(await queued("act-1")).toMatchObject({
+    model: { name: "small", base_url: "http://llm:8000/v1", api_key_env: "MY_KEY" },
+    codex: { timeout_seconds: 1_800 },
+    tool_grants: [{ name: "office" }],
+    sandbox: { limits: { memory_mb: 700 } },
+    reply_to: "results",
+  });
+  expect((await queued("act-1"))["sandbox"]).not.toHaveProperty("provider"); // the workers' to say
+  expect(await queued("act-2")).toMatchObject({
+    model: { name: "large", base_url: "http://own:1/v1" },
+    codex: { timeout_seconds: 5 },
+    tool_grants: [],
+  });
+
+  const elsewhere = await rig.call("/v1/activations", { body: asked("act-3", { model: { base_url: "http://evil:1/v1" } }) });
+  expect(elsewhere).toMatchObject({ status: 422, body: { errors: [{ code: "key_origin_not_allowed", path: "model.base_url" }] } });
 });
 
 it("the same id sent again joins with the same content, and is refused with other content, naming what differs [R44]", async () => {

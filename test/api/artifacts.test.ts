@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { hashApiKey, openApiKeys } from "../../src/api/api-keys.ts";
 import { rangeOf } from "../../src/api/byte-range.ts";
+import { resultOf } from "../support/result-documents.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { startApiRig, type ApiRig } from "./rig.ts";
 
@@ -92,15 +93,25 @@ it("nothing outside of an attempt can be had, however it is spelt, nor through a
   expect((await raw(rig, "/v1/artifacts/act-1/0/outputs/ok.txt")).text).toBe("fine");
 });
 
-it("what was quarantined is for admins only", async () => {
+it("what was quarantined is for admins only, wherever it lies [fault C3]", async () => {
   const reader = "reader-key";
   const file = join(tempDir(), "keys");
   writeFileSync(file, `reader read ${hashApiKey(reader)}\nroot admin ${hashApiKey("root-key")}\n`);
   const rig = await startApiRig({ ports: { apiKeys: await openApiKeys({ single: null, file, onProblem: () => undefined }) } });
-  await put(rig, "quarantine/outputs/a.txt", "has a secret");
-  const path = "/v1/artifacts/act-1/0/quarantine/outputs/a.txt";
-  expect((await rig.call(path, { key: reader })).status).toBe(403);
-  expect((await rig.call(path, { key: "root-key" })).body).toBe("has a secret");
+  const paths = ["quarantine/outputs/a.txt", "quarantine~2/outputs/a.txt", "Withheld/events.jsonl", "outputs/flagged.txt"];
+  for (const path of paths) await put(rig, path, "has a secret");
+  await put(rig, "outputs/free.txt", "free");
+  const artifacts = [
+    { path: "outputs/flagged.txt", quarantined: true },
+    { path: "outputs/free.txt", quarantined: false },
+  ].map((one) => ({ ...one, kind: "output" as const, source: null, bytes: 4, sha256: "0".repeat(64), uri: "dir:x" }));
+  await rig.store.commit(resultOf("act-1", { artifacts }));
+  for (const path of paths) {
+    const url = `/v1/artifacts/act-1/0/${path}`;
+    expect((await rig.call(url, { key: reader })).status, path).toBe(403);
+    expect((await rig.call(url, { key: "root-key" })).body).toBe("has a secret");
+  }
+  expect((await rig.call("/v1/artifacts/act-1/0/outputs/free.txt", { key: reader })).body).toBe("free");
 });
 
 it("ranges are read as RFC 9110 says", () => {

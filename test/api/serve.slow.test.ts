@@ -14,7 +14,13 @@ it("one command serves one machine: an activation over HTTP is run by real Codex
   mkdirSync(join(root, "run"), { mode: 0o700 });
   const model = await startModelServer({ apiKey: "k" });
   onTestFinished(() => model.close());
-  const env = { OPENAI_API_KEY: "k", XDG_STATE_HOME: join(root, "state"), XDG_RUNTIME_DIR: join(root, "run"), TMPDIR: root };
+  const env = {
+    OPENAI_API_KEY: "k",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
+    XDG_STATE_HOME: join(root, "state"),
+    XDG_RUNTIME_DIR: join(root, "run"),
+    TMPDIR: root,
+  };
   const serve = startRollcall(["serve", "--out", join(root, "out"), "--port", "0", "--workers", "1"], { env });
   onTestFinished(() => void serve.child.kill("SIGKILL"));
   const origin = await vi.waitFor(

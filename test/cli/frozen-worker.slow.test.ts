@@ -77,7 +77,10 @@ async function stage(own: Own) {
   onTestFinished(() => redis.stop());
   const model = await watchedModel(own);
   const config = join(root, "rollcall.toml");
-  writeFileSync(config, `[queue]\nlock_duration_ms = ${LOCK_MS}\nlock_renew_ms = 1000\nstalled_interval_ms = 500\n`);
+  writeFileSync(
+    config,
+    `key_origins = { OPENAI_API_KEY = ["*"] }\n[queue]\nlock_duration_ms = ${LOCK_MS}\nlock_renew_ms = 1000\nstalled_interval_ms = 500\n`,
+  );
   const wakes = join(root, "wake-up");
   writeFileSync(join(root, "blocks.mjs"), blocksUntil(wakes));
   const store = join(root, "store");

@@ -33,7 +33,7 @@ async function run(
     max_attempts: 2,
   }));
   writeFileSync(join(root, "tasks.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
-  writeFileSync(join(root, "rollcall.toml"), `codex_version = "${version}"\n`);
+  writeFileSync(join(root, "rollcall.toml"), `key_origins = { OPENAI_API_KEY = ["*"] }\ncodex_version = "${version}"\n`);
   const out = join(root, "out");
   const ended = await rollcall(["run", join(root, "tasks.jsonl"), "--out", out, "--config", join(root, "rollcall.toml")], {
     env: {

@@ -27,7 +27,7 @@ async function stage(onCall: (attempt: number) => void) {
   mkdirSync(join(root, "redis"));
   writeFileSync(
     join(root, "rollcall.toml"),
-    `[queue]\nlock_duration_ms = ${LOCK_MS}\nlock_renew_ms = 1000\nstalled_interval_ms = 500\n[retry]\nbase_seconds = 1\n`,
+    `key_origins = { OPENAI_API_KEY = ["*"] }\n[queue]\nlock_duration_ms = ${LOCK_MS}\nlock_renew_ms = 1000\nstalled_interval_ms = 500\n[retry]\nbase_seconds = 1\n`,
   );
   const model = await startModelServer({
     apiKey: "k",

@@ -30,7 +30,10 @@ it.skipIf(cephMissing)(
     };
     const producer = { ...shared, XDG_STATE_HOME: join(root, "producer") };
     const host = { ...shared, XDG_STATE_HOME: join(root, "host") };
-    const worker = startRollcall([], { env: { ...host, OPENAI_API_KEY: "k" }, entry: "workers/activation.js" });
+    const worker = startRollcall([], {
+      env: { ...host, OPENAI_API_KEY: "k", ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl },
+      entry: "workers/activation.js",
+    });
     onTestFinished(() => void worker.child.kill("SIGKILL"));
     await vi.waitFor(() => expect(worker.stderr()).toContain("worker started"), { timeout: 60_000 });
 

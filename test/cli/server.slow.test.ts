@@ -21,6 +21,7 @@ it("run --server works like a local run: a producer that is killed goes on, resu
   const env = {
     ROLLCALL_CONFIG: at("rollcall.toml"),
     OPENAI_API_KEY: "k",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
     XDG_STATE_HOME: at("state"),
     XDG_RUNTIME_DIR: at("run"),
     TMPDIR: root,

@@ -48,6 +48,7 @@ it("SIGTERM with long sessions and one whose sandbox is being prepared, then a s
     ROLLCALL_ARTIFACTS_DIR: join(root, "store"),
     ROLLCALL_STATE_DIR: join(root, "state"),
     OPENAI_API_KEY: "k",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
   };
   const worker = (concurrency: number) => {
     const started = startRollcall(["worker", "--concurrency", String(concurrency)], { env });

@@ -29,7 +29,10 @@ it("a `run` on a shared Redis says that no worker lives; the one started then ru
   onTestFinished(() => void run.child.kill("SIGKILL"));
   await vi.waitFor(() => expect(run.stderr()).toContain("no worker of this Redis lives"), { timeout: 30_000 });
 
-  const worker = startRollcall([], { env: { ...env, OPENAI_API_KEY: "k" }, entry: "workers/activation.js" });
+  const worker = startRollcall([], {
+    env: { ...env, OPENAI_API_KEY: "k", ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl },
+    entry: "workers/activation.js",
+  });
   onTestFinished(() => void worker.child.kill("SIGKILL"));
   const followed = await run.ended;
   expect(followed.stderr).toContain("results: ");

@@ -142,7 +142,32 @@ it("always allows the configured provider and the configured model key", async (
     file: null,
     overrides: { sandbox: { provider: "host" }, model: { api_key_env: "MY_KEY" } },
   });
-  expect(admissionPolicy(settings)).toEqual({ allow_providers: ["host", "bubblewrap"], allow_key_env: ["MY_KEY"] });
+  expect(admissionPolicy(settings)).toEqual({
+    allow_providers: ["host", "bubblewrap"],
+    allow_key_env: ["MY_KEY"],
+    key_origins: { MY_KEY: ["https://api.openai.com"] },
+  });
+});
+
+it("a key goes to the configured model server, and where key_origins lets it; naming a variable there allows it [fault C1]", async () => {
+  const settings = await loadSettings({
+    env: HOME,
+    file: null,
+    overrides: {
+      model: { base_url: "http://llm:8000/r/{capture_key}/v1" },
+      allow_key_env: ["OTHER_KEY"],
+      key_origins: { OPENAI_API_KEY: ["https://b.example"], THIRD_KEY: ["https://c.example"] },
+    },
+  });
+  const { allow_key_env, key_origins } = admissionPolicy(settings);
+  expect(allow_key_env).toEqual(["OPENAI_API_KEY", "OTHER_KEY", "THIRD_KEY"]);
+  expect(key_origins).toEqual({
+    OPENAI_API_KEY: ["http://llm:8000", "https://b.example"],
+    OTHER_KEY: ["http://llm:8000"],
+    THIRD_KEY: ["https://c.example"],
+  });
+  const wrong = loadSettings({ env: HOME, file: null, overrides: { key_origins: { OPENAI_API_KEY: ["https://b.example/v1"] } } });
+  await expect(wrong).rejects.toThrow("expected an origin");
 });
 
 it("keeps docs/settings.md in step with the schema", async () => {

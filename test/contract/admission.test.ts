@@ -498,6 +498,29 @@ describe("what the workers' configuration allows", () => {
     ]);
   });
 
+  test("a worker's key goes to allowed origins only; a key of one's own goes anywhere [fault C1]", () => {
+    const policy = { ...POLICY, key_origins: { OPENAI_API_KEY: ["https://llm.example"] } };
+    const toldOf = (model: Record<string, unknown>): string[] => {
+      const admission = admit(activation({ model }), policy);
+      return admission.accepted
+        ? []
+        : admission.refusals.map(({ code, path, message, accepted }) => `${code} ${path}: ${message} ${accepted}`);
+    };
+    const api_key_env = "OPENAI_API_KEY";
+    expect(toldOf({ api_key_env, base_url: "https://llm.example/{capture_key}/v1" })).toEqual([]);
+    expect(toldOf({ api_key: "FAKE-key", base_url: "https://evil.example/v1" })).toEqual([]);
+    for (const base_url of [
+      "https://evil.example/v1",
+      "http://llm.example/v1", // in clear
+      "https://llm.example:8443/v1",
+      "https://llm.example@evil.example/v1",
+      "https://llm.example.evil.example/v1",
+    ])
+      expect(toldOf({ api_key_env, base_url }), base_url).toEqual([
+        expect.stringMatching(/^key_origin_not_allowed model\.base_url: the key in OPENAI_API_KEY .* key_origins\.OPENAI_API_KEY/),
+      ]);
+  });
+
   test("a key is given in one way", () => {
     expect(told({ model: { api_key_env: "OPENAI_API_KEY", api_key: "FAKE-key" } })).toEqual(["model_key_ambiguous model.api_key"]);
     const found = refusals({ model: { api_key: "FAKE key\n" } });

@@ -35,7 +35,13 @@ export async function startLiveRun(): Promise<LiveRun> {
     startBrokenServer("refuses"),
   ]);
   for (const server of [model, office, broken]) onTestFinished(() => server.close());
-  const env = { OPENAI_API_KEY: modelKey, XDG_STATE_HOME: join(root, "state"), XDG_RUNTIME_DIR: join(root, "run"), TMPDIR: root };
+  const env = {
+    OPENAI_API_KEY: modelKey,
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
+    XDG_STATE_HOME: join(root, "state"),
+    XDG_RUNTIME_DIR: join(root, "run"),
+    TMPDIR: root,
+  };
   const serve = startRollcall(["serve", "--out", join(root, "out"), "--port", "0", "--workers", "1"], { env });
   onTestFinished(async () => {
     serve.child.kill("SIGTERM");

@@ -57,6 +57,7 @@ it("API and worker run from the deployment's entry points, with every secret in 
     ROLLCALL_ARTIFACTS_DIR: join(root, "artifacts"),
     ROLLCALL_STATE_DIR: join(root, "state"),
     ROLLCALL_DRAIN_SECONDS: "5",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
   };
   expect(await rollcall(["doctor", "--worker"], { env })).toMatchObject({
     code: 1,

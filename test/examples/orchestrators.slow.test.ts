@@ -38,7 +38,12 @@ beforeAll(async () => {
     ROLLCALL_ARTIFACTS: join(root, "artifacts"),
     ROLLCALL_API_KEY_FILE: join(root, "api-key"),
   };
-  const own = { OPENAI_API_KEY: "of-the-worker", XDG_STATE_HOME: join(root, "state"), TMPDIR: root };
+  const own = {
+    OPENAI_API_KEY: "of-the-worker",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
+    XDG_STATE_HOME: join(root, "state"),
+    TMPDIR: root,
+  };
   serve = startRollcall(["serve", "--port", "0", "--workers", "1"], { env: { ...env, ...own } });
   const listens = vi.waitFor(() => expect(serve.stdout(), serve.stderr()).toContain("listening on"), { timeout: 90_000 });
   await Promise.race([listens, serve.ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);

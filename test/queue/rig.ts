@@ -38,7 +38,7 @@ export const TEST_KEYS: SecretKeys = parseSecretKeys(Buffer.alloc(32, 7).toStrin
 
 export type Run = (claim: Claim) => Promise<RunEnd>;
 
-interface WorkerOptions extends Pick<ActivationWorkerOptions, "onLockLost"> {
+interface WorkerOptions extends Pick<ActivationWorkerOptions, "onLockLost" | "defaultModel"> {
   concurrency?: number;
   keys?: SecretKeys;
   facts?: Partial<WorkerFacts>;

@@ -16,7 +16,7 @@ import { deferred } from "../../src/rollout/waiting.ts";
 import type { SandboxProvider } from "../../src/sandbox/types.ts";
 import { attemptRunner, codexVersions } from "../support/attempt.ts";
 import { suiteDir } from "../support/suite-dir.ts";
-import { activationOf, startRig, TEST_KEYS, type Rig } from "./rig.ts";
+import { activationOf, completes, startRig, TEST_KEYS, type Rig } from "./rig.ts";
 import { profileFor } from "../../src/codex/profile.ts";
 
 // The queue with the real straight line behind it: sandbox, Codex or a small program in its place, store.
@@ -56,9 +56,48 @@ const add = (ids: readonly string[], facts: Record<string, unknown> = {}) =>
     ids.map((id) => activationOf(id, facts)),
     { keys: TEST_KEYS },
   );
+it("an activation that names no model server goes to the worker's, never to one that nobody named [fault D1]", async () => {
+  const seen: unknown[] = [];
+  await rig.sentinel();
+  await rig.worker(
+    async (claim) => {
+      seen.push(claim.activation.model);
+      return completes(rig.store)(claim);
+    },
+    { defaultModel: { name: "small", base_url: "http://llm:8000/v1" }, concurrency: 1 },
+  );
+  await add(["act-a"]);
+  await rig.ended("act-a");
+  await add(["act-b"], { model: { name: "large", api_key: "k" } });
+  await rig.ended("act-b");
+  await add(["act-c"], { model: { base_url: "http://other:1/v1" } });
+  await rig.ended("act-c");
+  expect(seen).toEqual([
+    { name: "small", base_url: "http://llm:8000/v1" },
+    { name: "large", base_url: "http://llm:8000/v1", api_key: "k" },
+    { base_url: "http://other:1/v1" },
+  ]);
+});
+
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `act-${index}`);
 
 describe("an activation that fails", () => {
+  it("gets no key of the worker for a host that the worker does not know, whoever queued it; said with what to do [fault C1]", async () => {
+    await work(fake("reads-all"), 2, { keyOrigins: { OPENAI_API_KEY: ["https://llm.example"] } });
+    await add(["act-a"], { model: { base_url: "https://evil.example/v1" } });
+    await add(["act-b"]); // to OpenAI, which is no other than a host here
+    for (const [id, origin] of [
+      ["act-a", "https://evil.example"],
+      ["act-b", "https://api.openai.com"],
+    ] as const) {
+      const { failure, attempts } = await rig.ended(id);
+      expect(failure).toMatchObject({ cause_code: "key_origin_not_allowed", terminal: true, stage: "admission" });
+      expect(failure?.failure_reason).toContain(origin);
+      expect(failure?.failure_reason).toContain("key_origins.OPENAI_API_KEY");
+      expect(attempts).toHaveLength(1);
+    }
+  });
+
   it("is tried again under a number and a capture key of its own each time; all attempts are in its result", async () => {
     await work(fake("dies-with-words"), 2);
     await add(["act-a"], { max_attempts: 3 });

@@ -81,6 +81,7 @@ export async function attemptRunner(dir: string, codex: CodexBinary, overrides: 
     codexes: [codex],
     modelKeys: { OPENAI_API_KEY: TEST_KEY },
     defaultKeyEnv: "OPENAI_API_KEY",
+    keyOrigins: { OPENAI_API_KEY: ["*"], UNSET_KEY: ["*"] },
     systemPrompt: undefined,
     skills: NO_SKILLS,
     createSeconds: 60,

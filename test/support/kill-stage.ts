@@ -82,6 +82,7 @@ export async function openKillStage(
       XDG_RUNTIME_DIR: at("run"),
       TMPDIR: at("tmp"),
       OPENAI_API_KEY: MODEL_KEY,
+      ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
     },
     workerArgs: [...config, "--concurrency", "1"],
     producerArgs: [

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { KeyOrigins } from "../key-origins.ts";
 
 /** One reason why an activation is not accepted. Final: 422 class, never retried. */
 export interface Refusal {
@@ -31,6 +32,7 @@ export type RefusalCode =
   | "file_source"
   | "provider_not_allowed"
   | "key_env_not_allowed"
+  | "key_origin_not_allowed"
   | "model_key_ambiguous"
   | "unsafe_key";
 
@@ -38,6 +40,8 @@ export type RefusalCode =
 export interface AdmissionPolicy {
   allow_providers: readonly string[];
   allow_key_env: readonly string[];
+  /** Where the key in each of these variables may be sent. Absent: only the workers say, when they run it. */
+  key_origins?: KeyOrigins;
 }
 
 /** A field that the schema knows and no code serves yet. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
+import { keyMayGoTo, keyOriginText, modelOrigin } from "../key-origins.ts";
 import type { PlacedFile, SessionActivation } from "../activation.ts";
 import { extraConfigRefusals } from "./extra-config.ts";
 import { notYet, refusal, type AdmissionPolicy, type Refusal } from "./refusal.ts";
@@ -124,6 +125,18 @@ export function modelRefusals(model: SessionActivation["model"] | undefined, pol
         policy.allow_key_env.join(", ") || "none",
       ),
     );
+  }
+  const { base_url: url, api_key_env: variable } = model;
+  const { allow_key_env, key_origins: origins } = policy;
+  if (
+    origins !== undefined &&
+    url !== undefined &&
+    variable !== undefined &&
+    allow_key_env.includes(variable) &&
+    modelOrigin(url) !== null
+  ) {
+    const { message, accepted } = keyOriginText(variable, url);
+    if (!keyMayGoTo(origins, variable, url)) found.push(refusal("key_origin_not_allowed", "model.base_url", message, accepted));
   }
   if (model.api_key_env !== undefined && model.api_key !== undefined) {
     found.push(refusal("model_key_ambiguous", "model.api_key", "api_key and api_key_env are both given", "one of the two"));
