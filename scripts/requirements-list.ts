@@ -157,7 +157,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault D4", claimed: false, text: "A reader that goes away ends a command quietly" },
   { id: "fault D5", claimed: true, text: "What can be run again says how, and what cannot offers nothing" },
   { id: "fault D6", claimed: true, text: "Task ids are taken wherever activation ids are, and attempts count alike" },
-  { id: "fault D7", claimed: false, text: "The same commands work on local and on server runs" },
+  { id: "fault D7", claimed: true, text: "The same commands work on local and on server runs" },
   { id: "fault D8", claimed: true, text: "Refused rows are counted everywhere, as refused" },
   { id: "fault D9", claimed: false, text: "A wrong environment is said in one sentence with its remedy" },
   { id: "fault D10", claimed: false, text: "Too few file descriptors are told with the number needed" },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { resolve } from "node:path";
 import type { StateReply } from "../api/messages.ts";
+import type { RunRowReply } from "../api/row-lines.ts";
 import type { RunReply } from "../api/run-view.ts";
 import { unlessUnknown } from "../client/api-error.ts";
 import type { Client } from "../client/client.ts";
@@ -61,10 +62,10 @@ function placeAt(client: Client): Place {
       return activations.flatMap(({ activation_id, state }) => (state === "unknown" ? [] : [activation_id]));
     },
     async some(runId) {
-      const ids: string[] = [];
+      const some: RunRowReply[] = [];
       for (const state of ["ended", "waiting"] as const)
-        for await (const { activation_id } of client.rows(runId, { state, limit: 1_000 })) ids.push(activation_id);
-      return ids;
+        for await (const row of client.rows(runId, { state, limit: 1_000 })) some.push(row);
+      return some;
     },
   };
 }
@@ -113,7 +114,10 @@ async function setPause(action: "pause" | "resume", client: Client, target: Serv
 }
 
 async function producerOf(run_id: string, { out, server }: ControlFlags): Promise<Producer & { run_id: string }> {
-  return { run_id, out, server, tasks: out === undefined ? null : (await manifestOf(resolve(out))).tasks.path };
+  const manifest = out === undefined ? null : await manifestOf(resolve(out));
+  return manifest === null || manifest.pulled_from !== undefined
+    ? { run_id, out: undefined, tasks: null, server }
+    : { run_id, out, tasks: manifest.tasks.path, server };
 }
 
 async function retryOne(client: Client, { activation_id: id, run_id }: StateReply, flags: ControlFlags): Promise<Reply> {
