@@ -39,6 +39,8 @@ const endedRow = z.object({
   servers: z.object({ granted: counts, skipped: counts, unavailable: counts, unknown: counts }).nullable(),
   /** Only of a rollout with a resources server, as it was scored when it ended; null: it was not. */
   reward: z.number().nullable().optional(),
+  /** Only of what cannot be run again from here: its secrets were deleted, or it has no job. */
+  retryable: z.literal(false).optional(),
 });
 
 const openRow = z.object({

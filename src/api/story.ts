@@ -5,7 +5,7 @@ import { beginning, shortened } from "../activation/shortened.ts";
 import { gapSchema, toolCallRecordSchema } from "../contract/observation.ts";
 import { attemptSchema, resultSchema, type ActivationResult, type Attempt } from "../contract/result.ts";
 import type { TaskId } from "../contract/identity.ts";
-import { stateReply, type StateReply } from "./messages.ts";
+import { retryAnswer, stateReply, type StateReply } from "./messages.ts";
 
 const MOST_ATTEMPTS = 20;
 const MOST_CALLS = 500;
@@ -60,6 +60,8 @@ export const storySchema = z
     /** Where it is; null: Redis knows nothing of it any more, only the store does. */
     now: stateReply.nullable(),
     task_id: z.object(task_id.shape).nullable(),
+    /** Of one that has ended: why it cannot be run again from here; null = it can, or has not ended. */
+    not_retryable: retryAnswer.shape.why,
     attempts: z.array(storyAttempt),
     /** Null until it has ended, and when its result is not in the store any more; like all that follows. */
     ending: ending.nullable(),
@@ -89,7 +91,7 @@ export const storySchema = z
 export type Story = z.infer<typeof storySchema>;
 
 /** Of one that has ended. Pure. */
-export function endedStory(result: ActivationResult, now: StateReply | null): Story {
+export function endedStory(result: ActivationResult, now: StateReply | null, not_retryable: Story["not_retryable"]): Story {
   const { activation_id, run_id, task_id, attempts, ending, ended_at, usage, timing, artifacts } = explain(result);
   const answer = lastWords(result);
   return {
@@ -97,6 +99,7 @@ export function endedStory(result: ActivationResult, now: StateReply | null): St
     run_id,
     now,
     task_id,
+    not_retryable,
     attempts: attempts.slice(-MOST_ATTEMPTS).map(bounded),
     ending,
     ended_at,
@@ -115,12 +118,18 @@ export function endedStory(result: ActivationResult, now: StateReply | null): St
 }
 
 /** Of one that has not, or whose result is gone; `attempts`: those that are over and still in the store. Pure. */
-export function openStory(now: StateReply, task_id: TaskId | null, attempts: readonly Attempt[]): Story {
+export function openStory(
+  now: StateReply,
+  task_id: TaskId | null,
+  attempts: readonly Attempt[],
+  not_retryable: Story["not_retryable"] = null,
+): Story {
   return {
     activation_id: now.activation_id,
     run_id: now.run_id,
     now,
     task_id,
+    not_retryable,
     attempts: attempts.slice(-MOST_ATTEMPTS).map((attempt) => bounded(explainAttempt(attempt))),
     ending: null,
     ended_at: null,

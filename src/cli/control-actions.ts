@@ -128,7 +128,9 @@ async function retry(desk: Desk, target: Target, flags: ControlFlags): Promise<R
   const answers: RetryAnswer[] = [];
   if (target.kind === "activation") answers.push(...(await retryActivations({ queues, store, keys }, [target.activation_id])));
   else for await (const some of retryRun({ queues, store, keys }, target.run_id, isNotGradable)) answers.push(...some);
-  const again = { out: flags.out, tasks: desk.run?.tasks.path ?? null, workers: (await liveWorkers(queues)).length };
+  const run_id = target.kind === "run" ? target.run_id : target.found.run_id;
+  const from = { run_id, out: flags.out, tasks: desk.run?.tasks.path ?? null, server: undefined };
+  const again = { from, workers: (await liveWorkers(queues)).length };
   return {
     data: { ...(target.kind === "run" ? { run_id: target.run_id } : {}), activations: answers },
     lines: retryText(target.kind === "run" ? `run ${target.run_id}` : target.activation_id, answers, again),

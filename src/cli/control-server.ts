@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { resolve } from "node:path";
 import type { StateReply } from "../api/messages.ts";
+import type { RunRowReply } from "../api/row-lines.ts";
 import type { RunReply } from "../api/run-view.ts";
 import { unlessUnknown } from "../client/api-error.ts";
 import type { Client } from "../client/client.ts";
@@ -12,8 +14,8 @@ import type { Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import type { ControlFlags } from "./control.ts";
 import type { Reply } from "./control-actions.ts";
-import { cancelText, pauseText, retryText } from "./control-text.ts";
-import { runOf } from "./desk.ts";
+import { cancelText, giveAgain, pauseText, retryText, type Producer } from "./control-text.ts";
+import { manifestOf, runOf } from "./desk.ts";
 import { findTask, type Place } from "./find-task.ts";
 import { activationLines, runLines, type RunFacts } from "./show-status.ts";
 
@@ -29,7 +31,7 @@ export async function controlServer(action: ControlAction, client: Client, id: s
     case "resume":
       return setPause(action, client, target, flags);
     case "retry":
-      return target.kind === "run" ? retryWhole(client, target.run.run_id) : retryOne(client, target.found.activation_id);
+      return target.kind === "run" ? retryWhole(client, await producerOf(target.run.run_id, flags)) : retryOne(client, target.found, flags);
     case "status":
       return target.kind === "run" ? showRun(client, target.run) : showActivation(target.found);
     default:
@@ -60,10 +62,10 @@ function placeAt(client: Client): Place {
       return activations.flatMap(({ activation_id, state }) => (state === "unknown" ? [] : [activation_id]));
     },
     async some(runId) {
-      const ids: string[] = [];
+      const some: RunRowReply[] = [];
       for (const state of ["ended", "waiting"] as const)
-        for await (const { activation_id } of client.rows(runId, { state, limit: 1_000 })) ids.push(activation_id);
-      return ids;
+        for await (const row of client.rows(runId, { state, limit: 1_000 })) some.push(row);
+      return some;
     },
   };
 }
@@ -111,22 +113,26 @@ async function setPause(action: "pause" | "resume", client: Client, target: Serv
   return { data: { changed, ...status, run_id }, lines: pauseText(action, run_id, changed, status), exitCode: EXIT.ok };
 }
 
-async function retryOne(client: Client, id: string): Promise<Reply> {
+async function producerOf(run_id: string, { out, server }: ControlFlags): Promise<Producer & { run_id: string }> {
+  const manifest = out === undefined ? null : await manifestOf(resolve(out));
+  return manifest === null || manifest.pulled_from !== undefined
+    ? { run_id, out: undefined, tasks: null, server }
+    : { run_id, out, tasks: manifest.tasks.path, server };
+}
+
+async function retryOne(client: Client, { activation_id: id, run_id }: StateReply, flags: ControlFlags): Promise<Reply> {
   const answer = await client.retryActivation(id);
   const { workers } = await client.workers();
-  const lines = retryText(id, [answer], { out: undefined, tasks: null, workers: workers.length });
+  const lines = retryText(id, [answer], { from: await producerOf(run_id ?? "RUN", flags), workers: workers.length });
   return { data: { activations: [answer] }, lines, exitCode: answer.outcome === "done" ? EXIT.ok : EXIT.someFailed };
 }
 
-async function retryWhole(client: Client, runId: string): Promise<Reply> {
-  const answer = await client.retryRun(runId);
+async function retryWhole(client: Client, from: Producer & { run_id: string }): Promise<Reply> {
+  const answer = await client.retryRun(from.run_id);
   const { queued_again, impossible } = answer;
   const lost = impossible.secrets_deleted + impossible.job_removed;
-  const lines = [`${queued_again} of run ${runId}: ${answerTo("retry", "ended").text}`];
-  if (lost > 0)
-    lines.push(
-      `${lost} not retried: their secrets or jobs are gone from the queue; give their tasks again: \`rollcall run TASKS --out DIR --retry failed\``,
-    );
+  const lines = [`${queued_again} of run ${from.run_id}: ${answerTo("retry", "ended").text}`];
+  if (lost > 0) lines.push(`${lost} not retried: their secrets or jobs are gone from the queue; ${giveAgain(from)}`);
   return { data: { ...answer }, lines, exitCode: lost === 0 ? EXIT.ok : EXIT.someFailed };
 }
 

@@ -58,9 +58,11 @@ function placeOf(queues: Queues, name: string): Place {
     known: async (ids) =>
       (await findKnown(queues, ids)).flatMap(({ activation_id, state }) => (state === "unknown" ? [] : [activation_id])),
     async some(runId) {
-      const ids = (await rowsAfter(queues, runId, { after: "0", count: 1_000 })).rows.map(({ activation_id }) => activation_id);
-      for await (const rows of waitingRows(queues, runId, 1_000)) ids.push(...rows.map(({ activation_id }) => activation_id));
-      return ids;
+      const some: { activation_id: string; task: string | null }[] = [
+        ...(await rowsAfter(queues, runId, { after: "0", count: 1_000 })).rows,
+      ];
+      for await (const rows of waitingRows(queues, runId, 1_000)) some.push(...rows);
+      return some;
     },
   };
 }

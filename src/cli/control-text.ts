@@ -32,11 +32,7 @@ export function pauseText(action: "pause" | "resume", runId: string, changed: bo
   return [`${begun}: ${held} are held back, ${status.running} running go on to their ends`];
 }
 
-export function retryText(
-  what: string,
-  answers: readonly RetryAnswer[],
-  again: { out: string | undefined; tasks: string | null; workers: number },
-): string[] {
+export function retryText(what: string, answers: readonly RetryAnswer[], again: { from: Producer; workers: number }): string[] {
   const done = answers.filter(({ outcome }) => outcome === "done");
   const lost = answers.filter(({ why }) => why !== null);
   const others = answers.filter(({ outcome, why }) => outcome !== "done" && why === null);
@@ -48,24 +44,40 @@ export function retryText(
     const some = lost.filter((answer) => answer.why === why);
     if (some.length > 0) lines.push(`${named(what, some)}: not retried: ${WHY[why]}`);
   }
-  if (lost.length > 0) {
-    lines.push(
-      again.out === undefined || again.tasks === null
-        ? "give their tasks again: `rollcall run TASKS --out DIR --retry failed`, or enqueue them again"
-        : `give their tasks again: rollcall run ${again.tasks} --out ${again.out} --retry failed`,
-    );
-  }
+  if (lost.length > 0) lines.push(giveAgain(again.from));
   if (done.length > 0 && again.workers === 0) {
     lines.push(
-      `no worker lives: ${again.out === undefined ? "start one with `rollcall worker`" : `rollcall worker --out ${again.out}, or the command of the run, runs it`}`,
+      `no worker lives: ${again.from.out === undefined ? "start one with `rollcall worker`" : `rollcall worker --out ${again.from.out}, or the command of the run, runs it`}`,
     );
   }
   return lines;
 }
 
+/** Who queued it, as far as the command knows. */
+export interface Producer {
+  run_id: string | null;
+  out: string | undefined;
+  /** The task file of `out`. */
+  tasks: string | null;
+  server: string | undefined;
+}
+
+/** The command that makes from the task file what the queue cannot make. Pure. */
+export function giveAgain({ run_id, out, tasks, server }: Producer): string {
+  const through = server === undefined ? "" : ` --server ${word(server)}`;
+  return out === undefined
+    ? `give their tasks again: rollcall enqueue TASKS.jsonl --run-id ${run_id ?? "RUN"}${through} --again failed (TASKS.jsonl: the file that they are from)`
+    : `give their tasks again: rollcall run ${word(tasks ?? "TASKS.jsonl")} --out ${word(out)}${through} --retry failed`;
+}
+
+/** As a shell takes it for one word. */
+function word(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 const WHY: Record<NonNullable<RetryAnswer["why"]>, string> = {
   secrets_deleted: "its secrets were deleted from the queue when it ended",
-  job_removed: "its job is no longer in the queue",
+  job_removed: "it has no job in the queue: removed since, or never queued",
 };
 
 function named(what: string, answers: readonly RetryAnswer[]): string {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { openArtifactStore } from "../artifacts/open-store.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
@@ -29,10 +30,17 @@ export interface Desk {
 
 const SENTINEL_GRACE_MS = 10_000;
 
-async function manifestOf(out: string): Promise<Manifest> {
+/** Throws RollcallError "run_missing". */
+export async function manifestOf(out: string): Promise<Manifest> {
   const run = await readManifest(out);
   if (run === null) throw new RollcallError("run_missing", `${out} is not the output directory of a run: it has no manifest.json`);
   return run;
+}
+
+/** null: it is the directory of a server, which has artifacts of many. Throws RollcallError "run_missing". */
+async function runIn(out: string): Promise<Manifest | null> {
+  const serves = (await stat(join(out, OUTPUT_FILES.artifacts)).catch(() => null))?.isDirectory() === true;
+  return serves ? readManifest(out) : manifestOf(out);
 }
 
 /** The run of --out. Throws RollcallError "id_missing", "run_missing". */
@@ -49,7 +57,7 @@ export async function runOf(out: string | undefined): Promise<string> {
 export async function openDesk(options: { settings: Settings; env: Environment; out: string | null; records: boolean }): Promise<Desk> {
   const { settings, env, records } = options;
   const out = options.out === null ? null : resolve(options.out);
-  const run = out === null ? null : await manifestOf(out);
+  const run = out === null ? null : await runIn(out);
   const log = createLogger({ level: settings.log_level ?? "warn", secrets: new LiveSecrets(), destination: process.stderr });
 
   const undo: (() => Promise<void>)[] = [];

@@ -12,10 +12,12 @@ import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
+import { pullCommand } from "./pull.ts";
 import { replayCommand } from "./replay.ts";
 import { reportCommand } from "./report.ts";
 import { resultsCommand } from "./results.ts";
 import { runCommand } from "./run.ts";
+import { runsCommand } from "./runs.ts";
 import { schemaCommand } from "./schema.ts";
 import { serveCommand } from "./serve.ts";
 import { verifyCommand } from "./verify.ts";
@@ -47,6 +49,8 @@ const commands = [
   enqueueCommand(),
   resultsCommand(),
   watchCommand(),
+  runsCommand(),
+  pullCommand(),
   ...controlCommands(setExitCode),
   gcCommand(setExitCode),
   cleanCommand(setExitCode),

@@ -2,11 +2,13 @@
 import { eventView, type EventReply } from "../api/messages.ts";
 import { resultLines } from "../api/result-lines.ts";
 import { runView, type RunReply } from "../api/run-view.ts";
+import type { RunListReply } from "../api/routes/run-list.ts";
 import type { ResultLine } from "../api/routes/runs.ts";
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { RollcallError } from "../errors.ts";
 import { followProgress } from "../queue/progress.ts";
+import { listRuns } from "../queue/run-list.ts";
 import { watchStreams } from "../queue/stream-watch.ts";
 import { findThere } from "./control-server.ts";
 import { findTarget } from "./control-target.ts";
@@ -30,6 +32,8 @@ export interface Reader {
   /** Ends with the activation. */
   events(id: string, options: { signal: AbortSignal }): AsyncIterable<EventReply>;
   run(runId: string): Promise<RunReply>;
+  /** Those that something was queued of last first. */
+  runs(): AsyncIterable<RunListReply["runs"][number]>;
   close(): Promise<void>;
 }
 
@@ -52,6 +56,7 @@ async function openServerReader(
     results: (runId, wanted) => client.results(runId, wanted),
     events: (id, options) => client.events(id, options),
     run: (runId) => client.run(runId),
+    runs: () => allRuns((more) => client.runs(more)),
     close: () => Promise.resolve(),
   };
 }
@@ -81,9 +86,23 @@ async function openDeskReader(out: string | null, given: { settings: Settings; e
       }
     },
     run: (runId) => runView({ queues, store: needStore() }, runId),
+    runs: () => allRuns(({ after = null, limit }) => listRuns(queues, { after, count: limit })),
     async close() {
       watch.close();
       await desk.close();
     },
   };
+}
+
+const RUNS_AT_ONCE = 100;
+
+async function* allRuns(
+  page: (more: { after?: string; limit: number }) => Promise<RunListReply>,
+): AsyncGenerator<RunListReply["runs"][number], undefined> {
+  for (let after: string | null = null; ;) {
+    const { runs, next }: RunListReply = await page({ limit: RUNS_AT_ONCE, ...(after === null ? {} : { after }) });
+    yield* runs;
+    if (next === null || runs.length < RUNS_AT_ONCE) return undefined;
+    after = next;
+  }
 }

@@ -2,8 +2,6 @@
 import { contentRecord, differingRecords, type ContentRecord } from "../activation/content.ts";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { ActivationJobData } from "./jobs.ts";
-import { ACTIVATIONS, keys as names } from "./names.ts";
-import type { Queues } from "./queues.ts";
 
 // The queue forgets what has ended (retention, `rollcall clean`); an end stays in the store for good, and is found by its id. So
 // the digest of what ended stays there too: else other content under the same id would be answered with that end.
@@ -12,11 +10,8 @@ type Store = Pick<ArtifactStore, "putDocument" | "readDocument">;
 
 const documentName = (generation: number): string => `content.g${generation}`;
 
-/** Keeps what an ended job's content was. Doing it twice changes nothing; of a job that is gone nothing can be kept. */
-export async function keepContent({ redis }: Queues, store: Store, jobId: string): Promise<void> {
-  const text = await redis.hget(names.job(ACTIVATIONS, jobId), "data");
-  if (text === null) return;
-  const { activation, generation, content_digest } = JSON.parse(text) as ActivationJobData;
+/** Keeps what an ended job's content was. Doing it twice changes nothing. */
+export async function keepContent(store: Store, { activation, generation, content_digest }: ActivationJobData): Promise<void> {
   const record = contentRecord(content_digest, activation);
   await store.putDocument(activation.activation_id, documentName(generation), `${JSON.stringify(record)}\n`);
 }

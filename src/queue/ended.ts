@@ -25,11 +25,11 @@ export interface Ended {
 
 /**
  * Tells followers of the run about an end and counts it. Doing it twice tells twice and counts once. `counted`: the fleet's counts
- * have it already ({@link leaveRun}).
+ * have it already ({@link leaveRun}). `retryable`: it can be run again from what Redis has.
  */
-export async function announceEnd(queues: Queues, result: ActivationResult, { counted = false } = {}): Promise<void> {
+export async function announceEnd(queues: Queues, result: ActivationResult, { counted = false, retryable = false } = {}): Promise<void> {
   const { activation_id, generation, run_id, status, failure, rollout } = result;
-  await keepRow(queues, result); // first: followers look it up
+  await keepRow(queues, result, { retryable }); // first: followers look it up
   await countEnd(queues, result, counted);
   const end = { activation_id, generation, status, ...(rollout === undefined ? {} : { rollout: true }) };
   await inPipeline(queues.redis, (pipeline) => {

@@ -39,7 +39,7 @@ export async function retryActivations({ queues, store, keys }: RetryParts, acti
     const again: SessionActivation[] = [];
     for (const each of found) {
       const { activation_id, state } = each;
-      const kept = state === "ended" ? await keptActivation(queues, each) : null;
+      const kept = state === "ended" ? await keptActivation(queues, each.job_id) : null;
       if (kept !== null && typeof kept !== "string") again.push(activationSchema.parse(openActivation(kept.activation, keys)));
       const why = typeof kept === "string" ? kept : null;
       answers.push({ activation_id, state, outcome: why === null ? answerTo("retry", state).outcome : "impossible", why });
@@ -60,15 +60,29 @@ export async function* retryRun(
     const ids = fields.filter((_, index) => index % 2 === 0 && wanted(fields[index + 1] as Status));
     const fresh = ids.filter((id) => !seen.has(id));
     for (const id of fresh) seen.add(id);
-    if (fresh.length > 0) yield await retryActivations(parts, fresh);
+    if (fresh.length === 0) continue;
+    const answers = await retryActivations(parts, fresh);
+    // All of these have ended: what is not known any more, or never was queued, has no job.
+    yield answers.map((answer) => (answer.state === "unknown" ? { ...answer, why: "job_removed" as const } : answer));
   }
   return undefined;
 }
 
-async function keptActivation(queues: Queues, { job_id }: FoundActivation): Promise<ActivationJobData | "secrets_deleted" | "job_removed"> {
-  const text = await queues.redis.hget(names.job(ACTIVATIONS, job_id), "data");
+async function keptActivation({ redis }: Queues, job_id: string): Promise<ActivationJobData | "secrets_deleted" | "job_removed"> {
+  const text = await redis.hget(names.job(ACTIVATIONS, job_id), "data");
   if (text === null) return "job_removed";
   const data = JSON.parse(text) as ActivationJobData;
-  if (data.single_attempt === true) return "secrets_deleted"; // its producer owns attempts, and has what each of them needs
-  return sealedWith(data.activation).length > 0 ? "secrets_deleted" : data;
+  return whyNotAgain(data) ?? data;
+}
+
+/** Of a job that is there: why it cannot be run again once it has ended. Pure. */
+export function whyNotAgain({ single_attempt, activation }: ActivationJobData): "secrets_deleted" | null {
+  if (single_attempt === true) return "secrets_deleted"; // its producer owns attempts, and has what each of them needs
+  return sealedWith(activation).length > 0 ? "secrets_deleted" : null;
+}
+
+/** Of one that has ended: why it cannot be run again from what Redis has; null = it can. */
+export async function whyNotRetryable(queues: Queues, { job_id }: FoundActivation): Promise<RetryAnswer["why"]> {
+  const kept = await keptActivation(queues, job_id);
+  return typeof kept === "string" ? kept : null;
 }

@@ -39,13 +39,15 @@ export interface RunRow {
   servers: Record<ExplainedServer["state"], number> | null;
   /** Only of a rollout with a resources server, as it was scored when it ended; null = it was not. */
   reward?: number | null;
+  /** Only of what cannot be run again from what Redis has. */
+  retryable?: false;
 }
 
 const MAX_TASK = 64;
 const MAX_NAME = 40;
 
 /** Pure. */
-export function rowOf(result: ActivationResult): RunRow {
+export function rowOf(result: ActivationResult, { retryable }: { retryable: boolean }): RunRow {
   const { generation, status, task_id, failure, cause_class, attempts, timing, usage, observations, ended_at, rollout, reward } = result;
   const last = attempts.at(-1);
   const servers = { granted: 0, skipped: 0, unavailable: 0, unknown: 0 };
@@ -70,6 +72,7 @@ export function rowOf(result: ActivationResult): RunRow {
     tool_calls: observations.records.filter(({ kind }) => kind === "tool_call").length,
     servers,
     ...(rollout === undefined ? {} : { reward: reward ?? null }),
+    ...(retryable ? {} : { retryable }),
   };
 }
 
@@ -127,9 +130,9 @@ return redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
 `);
 
 /** Keeps the row of an end; doing it twice keeps it once. It goes with its run's keys. */
-export async function keepRow({ redis }: Queues, result: ActivationResult): Promise<void> {
+export async function keepRow({ redis }: Queues, result: ActivationResult, more: { retryable: boolean }): Promise<void> {
   const { activation_id, run_id, generation } = result;
-  const row = keptRow(rowOf(result));
+  const row = keptRow(rowOf(result, more));
   await runScript(redis, KEEP, [keys.ledger(activation_id), keys.rows(run_id)], [activation_id, generation, row]);
 }
 

@@ -22,6 +22,7 @@ import type { ChildEnd, FinalJobData } from "./jobs.ts";
 import { ACTIVATIONS, FINAL, PREFIX } from "./names.ts";
 import { publishEnd } from "./progress.ts";
 import type { Queues } from "./queues.ts";
+import { whyNotAgain } from "./retry.ts";
 import { watchUnserved } from "./unserved.ts";
 import { wakeStep } from "./wake-step.ts";
 import { requireSameStore } from "./worker-lease.ts";
@@ -105,6 +106,7 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   const { activation_id, generation, reply_to, next_step } = job.data;
   const jobId = activationJobId(activation_id, generation);
   const result = await committedResult(queues, store, job, jobId);
+  const child = await queues.activations.getJob(jobId);
   if (reply_to !== null) await queues.tracing.within("deliver", { kind: "producer" }, () => deliver(queues, reply_to, result, store));
   if (next_step !== undefined) {
     await leaveRun(queues, result); // those who watch, or follow the run, are told of its rollout's end in place of this one
@@ -112,10 +114,12 @@ async function recordEnd(queues: Queues, store: ArtifactStore, job: FinalJob): P
   } else {
     await pushEnd(queues, result, reply_to);
     await publishEnd(queues, activation_id, result.episode_id.attempt, result.status);
-    await announceEnd(queues, result);
+    await announceEnd(queues, result, { retryable: child !== undefined && whyNotAgain(child.data) === null });
   }
-  await keepContent(queues, store, jobId);
-  await dropSecrets(queues, jobId);
+  if (child === undefined) return result;
+  await keepContent(store, child.data);
+  // Nobody opens them again; without them the job still tells whether another activation has the same content.
+  await child.updateData({ ...child.data, activation: withoutSecrets(child.data.activation) });
   return result;
 }
 
@@ -146,10 +150,4 @@ async function traceOf(queues: Queues, job: FinalJob, jobId: string): Promise<Ch
   const failures = Object.values(await job.getIgnoredChildrenFailures());
   const [mark, givenUp] = await Promise.all([readCancelMark(queues, jobId), readGivenUp(queues, jobId)]);
   return { value: values[0] ?? null, failedReason: failures[0] ?? null, mark, givenUp };
-}
-
-/** Nobody opens them again; without them the job still tells whether another activation has the same content. */
-async function dropSecrets(queues: Queues, jobId: string): Promise<void> {
-  const job = await queues.activations.getJob(jobId);
-  if (job !== undefined) await job.updateData({ ...job.data, activation: withoutSecrets(job.data.activation) });
 }

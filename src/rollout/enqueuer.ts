@@ -128,7 +128,9 @@ function refuseConflicts(answers: readonly EnqueueAnswer[]): void {
   throw new RollcallError(
     "activation_conflict",
     `${conflicts.length} activations are already in the queue with other content, first ${first.activation_id}${fields}: ` +
-      "start with the settings and files of the first start, or choose another --out",
+      (first.fields?.join() === "run_id"
+        ? "they are of another run: queue them under ids of their own"
+        : "start with the settings and files of the first start, or choose another --out"),
   );
 }
 

@@ -28,6 +28,8 @@ const manifestSchema = z.looseObject({
   schema: z.literal("rollcall.manifest/1"),
   run_id: z.string(),
   created_at: z.string(),
+  /** Of a run that was made elsewhere and brought here: from where. */
+  pulled_from: z.string().optional(),
   tasks: z.looseObject({
     path: z.string(),
     sha256: z.string(),

@@ -3,6 +3,7 @@ import { open, rename } from "node:fs/promises";
 import { z } from "zod";
 import { safeName } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
+import { replaceFile } from "../host/files.ts";
 import { decodeLine, readLines, type FileLine } from "./lines.ts";
 import { printable } from "./printable.ts";
 import { changedFields, type RowIdentity } from "./row-identity.ts";
@@ -64,6 +65,18 @@ async function writeRowFile(path: string, source: TaskSource): Promise<void> {
   }
   await rename(fresh, path);
 }
+
+/** The same of a run whose rows nobody has here: only which activations each task has, in the order of their names. */
+export async function writeRows(path: string, tasks: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
+  const lines = [...tasks].map(([task_id, ids], index) => {
+    const activations = [...ids].toSorted(byNumbers).map((activation_id, repeat) => ({ activation_id, repeat }));
+    return `${JSON.stringify({ line: index + 1, task_id, task: safeName(task_id), sha256: "", activations, row: null })}\n`;
+  });
+  await replaceFile(path, lines.join(""));
+}
+
+/** "-r2" before "-r10". */
+const byNumbers = new Intl.Collator("en", { numeric: true }).compare;
 
 /** Writes it and opens what it wrote. The caller closes it. */
 export async function keepRowFile(path: string, source: TaskSource): Promise<RowFile> {

@@ -11,7 +11,7 @@ import { tempDir } from "../support/temp-dir.ts";
 const WAIT = { timeout: 90_000, interval: 100 };
 const SECRET = "tok-through-a-server-77110";
 
-it("run --server works like a local run: a producer that is killed goes on, results and deliverables come home, and the other commands see it all [C7 D12]", async () => {
+it("run --server works like a local run: a producer that is killed goes on, results and deliverables come home, and the other commands see it all [C7 D12 fault D7]", async () => {
   const root = tempDir();
   const at = (name: string): string => join(root, name);
   mkdirSync(at("run"), { mode: 0o700 });
@@ -128,6 +128,16 @@ it("run --server works like a local run: a producer that is killed goes on, resu
       .map((line) => (JSON.parse(line) as { status: string }).status),
   ).toEqual(["completed", "completed"]);
   expect((await asking("retry", "later")).text).toContain("0 of run later");
+  // Another process at the directory of the server: it has no run of its own, and artifacts of many.
+  expect(await rollcall(["runs", "--out", at("served")], { env })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${runId}: 4 of 4 ended`),
+  });
+  expect(await rollcall(["status", runId, "--out", at("served")], { env })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("4 ended"),
+  });
+  expect(await asking("explain", "t1", "--out", at("out"))).toMatchObject({ code: 0, text: expect.stringContaining(": completed") });
   const noKey = await rollcall(["status", runId, ...through], { env: { ...env, XDG_STATE_HOME: at("nowhere") } });
   expect(noKey).toMatchObject({ code: 2, stderr: expect.stringContaining("ROLLCALL_API_KEY") });
 });

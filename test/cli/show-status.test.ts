@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
+import { giveAgain } from "../../src/cli/control-text.ts";
 import { activationLines, runLines, type RunFacts } from "../../src/cli/show-status.ts";
 
 const FACTS: RunFacts = {
@@ -96,4 +97,13 @@ it("status says where a rollout is with its resources server, and its reward whe
   expect(activationLines({ ...ended, rollout: { ...over, reward: 0.5 } }, null, undefined, null)).toContain("  rollout: over, reward 0.5");
   expect(activationLines({ ...ended, rollout: over }, null, undefined, null)).toContain("  rollout: over, no reward");
   expect(activationLines(found, null, undefined, null).join("\n")).not.toContain("rollout");
+});
+
+it.each([
+  [{ out: "out", tasks: "/data/my tasks.jsonl", server: undefined }, "rollcall run '/data/my tasks.jsonl' --out out --retry failed"],
+  [{ out: "out", tasks: "t.jsonl", server: "http://h:1" }, "rollcall run t.jsonl --out out --server http://h:1 --retry failed"],
+  [{ out: undefined, tasks: null, server: "http://h:1" }, "rollcall enqueue TASKS.jsonl --run-id run-1 --server http://h:1 --again failed"],
+  [{ out: undefined, tasks: null, server: undefined }, "rollcall enqueue TASKS.jsonl --run-id run-1 --again failed"],
+])("what the queue cannot run again is told with the command that can: %o [fault D5]", (from, command) => {
+  expect(giveAgain({ run_id: "run-1", ...from })).toContain(command);
 });

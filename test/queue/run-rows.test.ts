@@ -64,7 +64,7 @@ const FAILED = {
 it("a row says how its activation ended in few bytes, whatever names there are", () => {
   const failure = { ...FAILED.failure, server_names: [...FAILED.failure.server_names] };
   const last = { ...FAILED.attempts[1], failure };
-  const row = rowOf(resultOf("act-1", { ...FAILED, failure, attempts: [FAILED.attempts[0], last] }));
+  const row = rowOf(resultOf("act-1", { ...FAILED, failure, attempts: [FAILED.attempts[0], last] }), { retryable: false });
   expect(row).toMatchObject({ status: "failed", failure_kind: "environment_server_failed", cause_code: "mcp_server_unreachable" });
   expect(row).toMatchObject({ attempts: 2, queued_ms: 1_235, tokens: 3, tool_calls: 0, started_at: "2026-11-29T16:00:00.000Z" });
   expect(row.servers).toEqual({ granted: 1, skipped: 1, unavailable: 1, unknown: 0 });

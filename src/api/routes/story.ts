@@ -2,6 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { ActivationResult } from "../../contract/result.ts";
 import { asRolloutResult } from "../../resources/documents.ts";
+import { whyNotRetryable } from "../../queue/retry.ts";
 import { findKnown } from "../../resources/find-rollouts.ts";
 import { activationParam, away, json, problem } from "../answers.ts";
 import { knownInStore } from "../await-end.ts";
@@ -35,10 +36,11 @@ export function storyRoutes(ports: ApiPorts): Api {
       const now = found!.state === "unknown" ? null : await stateNow(queues, found!);
       // What ended long ago is in the store alone.
       const committed = now === null || now.state === "ended" ? await knownInStore(ports, id) : null;
+      const why = now === null ? "job_removed" : now.state === "ended" ? await whyNotRetryable(queues, found!) : null;
       if (committed !== null && (now === null || now.generation === committed.generation))
-        return context.json(endedStory((await rolloutOf(committed, now)) ?? committed, now), 200);
+        return context.json(endedStory((await rolloutOf(committed, now)) ?? committed, now, why), 200);
       if (now === null) throw new ApiProblem(404, "activation_unknown", `no activation ${id} is known here`);
-      return context.json(openStory(now, found!.task_id, await store.readAttempts(id)), 200);
+      return context.json(openStory(now, found!.task_id, await store.readAttempts(id), why), 200);
     },
   );
   return routes;

@@ -126,9 +126,15 @@ function Ending({ story }: { story: Story }) {
 }
 
 const NOT_AGAIN: Record<NonNullable<RetryReply["why"]>, string> = {
-  secrets_deleted: "it had secrets, which are deleted when it ends: send it again yourself.",
-  job_removed: "its job is gone from the queue: send it again yourself.",
+  secrets_deleted: "It had secrets, which are deleted when it ends",
+  job_removed: "It has no job in the queue",
 };
+
+/** Why it cannot be run again from here, and from where it can. */
+function notAgain(why: NonNullable<RetryReply["why"]>, runId: string | null): string {
+  const command = `rollcall enqueue TASKS.jsonl --run-id ${runId ?? "RUN"} --server ${location.origin} --again failed`;
+  return `${NOT_AGAIN[why]}. From its task file it runs again, where it is one that failed, with ${command}`;
+}
 
 function Actions({ story, again }: { story: Story; again: () => void }) {
   const [told, setTold] = useState("");
@@ -152,20 +158,20 @@ function Actions({ story, again }: { story: Story; again: () => void }) {
             }}
             done={done}
           />
-        ) : (
+        ) : story.not_retryable !== null ? null : (
           <ActionButton
             name="Run it again"
-            disabled={story.now === null}
             question="It is queued again as a new generation; this result is kept."
             act={async () => {
               const { outcome, why } = await askJson<RetryReply>(`${base}/retry`, { method: "POST" });
               if (outcome === "done") return "Queued again.";
-              return why === null ? "Not queued: it has not ended." : `Not queued: ${NOT_AGAIN[why]}`;
+              return why === null ? "Not queued: it has not ended." : `Not queued. ${notAgain(why, story.run_id)}`;
             }}
             done={done}
           />
         )}
       </div>
+      {!isOpen && story.not_retryable !== null && <p class="dim">{notAgain(story.not_retryable, story.run_id)}</p>}
       <p role="status" class="told">
         {told}
       </p>

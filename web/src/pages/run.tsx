@@ -31,7 +31,7 @@ export function RunPage({ runId, theme }: { runId: string; theme: Theme }) {
           <Name>{runId}</Name>
         </h1>
         {run !== null && <RunState run={run} />}
-        {run !== null && <Actions run={run} again={again} />}
+        {run !== null && <Actions run={run} rows={rows} again={again} />}
       </div>
       <Trouble error={error} />
       {run === null ? (

@@ -5,12 +5,16 @@ import type { RunReply } from "../../../src/api/run-view.ts";
 import { askJson, segment } from "../ask.ts";
 import { wholeText } from "../charts/words.ts";
 import { ActionButton } from "../confirm.tsx";
+import type { TableRow } from "./table-rows.ts";
 
 /** What can be done with a whole run. */
-export function Actions({ run, again }: { run: RunReply; again: () => void }) {
+export function Actions({ run, rows, again }: { run: RunReply; rows: readonly TableRow[]; again: () => void }) {
   const [told, setTold] = useState("");
   const base = `/v1/runs/${segment(run.run_id)}`;
   const { failed, refused, cancelled } = run.ended;
+  const bad = failed + refused + cancelled;
+  const lost = rows.filter(({ mark, retryable }) => !retryable && (mark === "failed" || mark === "refused" || mark === "cancelled")).length;
+  const command = `rollcall enqueue TASKS.jsonl --run-id ${run.run_id} --server ${location.origin} --again failed`;
   const open = run.waiting + run.parked + run.delayed + run.running + (run.rollouts?.with_server ?? 0);
   const held = run.paused !== null || run.breaker !== null;
   const done = (text: string): void => {
@@ -30,17 +34,19 @@ export function Actions({ run, again }: { run: RunReply; again: () => void }) {
             done={done}
           />
         )}
-        <ActionButton
-          name="Retry what did not complete"
-          disabled={failed + refused + cancelled === 0}
-          question={`${wholeText(failed)} failed, ${wholeText(refused)} refused and ${wholeText(cancelled)} cancelled are queued again, each as a new generation; earlier results are kept. Of those that had secrets Redis has nothing to run again: send them again yourself.`}
-          act={async () => {
-            const { queued_again, impossible } = await askJson<RunRetried>(`${base}/retry`, { method: "POST" });
-            const lost = impossible.secrets_deleted + impossible.job_removed;
-            return `${wholeText(queued_again)} queued again${lost === 0 ? "." : `; ${wholeText(lost)} are gone from the queue: send them again.`}`;
-          }}
-          done={done}
-        />
+        {(bad === 0 || lost < bad) && (
+          <ActionButton
+            name="Retry what did not complete"
+            disabled={bad === 0}
+            question={`${wholeText(bad - lost)} that failed, were refused or cancelled are queued again, each as a new generation; earlier results are kept.${lost === 0 ? "" : ` ${wholeText(lost)} more had secrets, or have no job in the queue: ${command} runs them again.`}`}
+            act={async () => {
+              const { queued_again, impossible } = await askJson<RunRetried>(`${base}/retry`, { method: "POST" });
+              const gone = impossible.secrets_deleted + impossible.job_removed;
+              return `${wholeText(queued_again)} queued again${gone === 0 ? "." : `; ${wholeText(gone)} cannot be, from here: ${command}`}`;
+            }}
+            done={done}
+          />
+        )}
         <ActionButton
           name="Cancel the run"
           danger
@@ -55,6 +61,12 @@ export function Actions({ run, again }: { run: RunReply; again: () => void }) {
           done={done}
         />
       </div>
+      {bad > 0 && lost >= bad && (
+        <p class="dim">
+          What did not complete had secrets, which are deleted at its end, or has no job in the queue. From its task file it runs again with{" "}
+          <code>{command}</code>
+        </p>
+      )}
       <p role="status" class="told">
         {told}
       </p>

@@ -30,6 +30,8 @@ export interface TableRow {
   scored: boolean;
   /** What its session does, while it runs. */
   note: string | null;
+  /** False: it has ended, and cannot be run again from what the server has. */
+  retryable: boolean;
 }
 
 /** `now` in ms since 1970. Pure. */
@@ -58,6 +60,7 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
       reward: null,
       scored: row.rollout !== undefined,
       note: row.last?.note ?? null,
+      retryable: true,
     };
   }
   const ended = Date.parse(row.ended_at);
@@ -81,6 +84,7 @@ export function tableRow(row: RunRowReply, now: number): TableRow {
     reward: row.reward ?? null,
     scored: row.reward !== undefined,
     note: null,
+    retryable: row.retryable ?? true,
   };
 }
 
