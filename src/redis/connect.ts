@@ -37,8 +37,8 @@ type Role = Pick<RedisConnectionOptions, "maxRetriesPerRequest" | "enableOffline
 type Address = Omit<RedisConnectionOptions, keyof Role | "retryStrategy">;
 
 const MAX_RECONNECT_DELAY_MS = 2_000;
-/** A Redis that is connected and does not answer (stopped, partitioned) counts as away. */
-const ANSWER_MS = 1_500;
+/** A Redis that is connected and does not answer (stopped, partitioned) counts as away; a busy disk, to which it syncs each write, takes seconds. */
+const ANSWER_MS = 5_000;
 
 const ROLE_OPTIONS: Record<RedisRole, Role> = {
   blocking: { maxRetriesPerRequest: null },

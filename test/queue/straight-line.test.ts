@@ -167,6 +167,7 @@ it.each([
       (await readdir(`${stateDir}/sandboxes`)).filter((name) => late.includes(name.split(".")[0]!));
     await vi.waitFor(async () => expect(await left()).toEqual([]), WAIT);
   },
+  240_000,
 );
 
 it("a model server that answers 429 for a while costs nobody an attempt, with the real Codex [E16]", async () => {
