@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mean, quantileSorted } from "simple-statistics";
+import { mean } from "simple-statistics";
+import { quantile } from "../contract/figures.ts";
 import { usageTotals, type UsageTotals } from "../rollout/usage-totals.ts";
 import type { ModelTraffic } from "./model-traffic.ts";
 import type { RecordedRun } from "./read-run.ts";
@@ -155,7 +156,8 @@ function measureModelCalls(started: readonly MeasuredRow[]): Metrics["model_call
   };
 }
 
-function spread(values: readonly number[]): Spread {
+/** How values are spread. Pure. */
+export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b);
   const last = sorted.at(-1);
   if (last === undefined) return { n: 0, total: 0, mean: null, p50: null, p95: null, max: null };
@@ -163,8 +165,8 @@ function spread(values: readonly number[]): Spread {
     n: sorted.length,
     total: sorted.reduce((total, value) => total + value, 0),
     mean: mean(sorted),
-    p50: quantileSorted(sorted, 0.5),
-    p95: quantileSorted(sorted, 0.95),
+    p50: quantile(sorted, 0.5),
+    p95: quantile(sorted, 0.95),
     max: last,
   };
 }

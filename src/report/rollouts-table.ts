@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { amount, duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "../rollout/summary-table.ts";
 import { causeOf, type MeasuredRow } from "./metrics.ts";
 import { decimal } from "./words.ts";
 
@@ -51,7 +52,7 @@ function cellsOf(row: MeasuredRow, cause: string | null): RolloutLine["cells"] {
     text(row.activation_id),
     text(cause ?? "", row.reason ?? undefined),
     number(row.reward, decimal),
-    number(row.run_ms, duration),
+    number(row.run_ms, durationText),
     number(row.attempts.length > 0 ? row.traffic.answered : null),
     number(calls),
     number(row.usage?.total_tokens ?? null),
