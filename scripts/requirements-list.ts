@@ -137,7 +137,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault B13", claimed: false, text: "Memory in Redis for each ended activation is at most 1 KB" },
   {
     id: "fault B14",
-    claimed: false,
+    claimed: true,
     text: "A disk filled by a neighbour is a fault of infrastructure; disk_mb is held, or called what it is",
   },
   { id: "fault C1", claimed: false, text: "A model key goes to allowed origins only" },
