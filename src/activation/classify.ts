@@ -7,6 +7,7 @@ import { MAX_REASON_CHARACTERS, type CauseCode, type Failure } from "../contract
 import type { CauseClass, IncompleteCause, Status } from "../contract/result.ts";
 import { isEmptyAnswer, refusedCalls } from "./environment-gaps.ts";
 import { refusedNote, type RefusedTools } from "./refused-tool.ts";
+import { saysDiskFull } from "../host/disk-full.ts";
 import type { MemoryEnd, SandboxExit } from "../sandbox/types.ts";
 import type { CancelMark } from "./ports.ts";
 import type { Stopped } from "./run-codex.ts";
@@ -108,10 +109,16 @@ function startupFailure({ stderr, stderrTail, errorText, grantedServers, profile
   const { cause_code, servers } = startupCause(stderr, grantedServers, profile);
   const server_names = servers.map(({ name }) => name);
   const reason = stderrTail.trim() === "" ? errorText : stderrTail;
+  if (saysDiskFull(reason)) return failed(failure("transport_local_resource", "disk_full", { status: 503, reason }), "infrastructure");
   // The worker looked at it when it started: somebody took it away since, on this host.
   if (cause_code === "binary_missing") return sandboxFailed(reason);
   const made = failure("agent_run_error", cause_code, { reason, terminal: TERMINAL_STARTUP.has(cause_code), server_names });
   return failed(made, cause_code.startsWith("mcp_") ? "grant" : "infrastructure");
+}
+
+function diskFull({ errorText, stderrTail }: ClassifyInput): Outcome {
+  const reason = saysDiskFull(errorText) ? errorText : stderrTail;
+  return failed(failure("transport_local_resource", "disk_full", { status: 503, reason }), "infrastructure");
 }
 
 function sandboxFailed(reason: string): Outcome {
@@ -137,6 +144,9 @@ function outOfMemory({ facts, memory, errorText }: ClassifyInput): Outcome {
 }
 
 function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: ClassifyInput): Outcome {
+  const isFull = verdict.failureKind === "agent_run_error" && (saysDiskFull(input.errorText) || saysDiskFull(input.stderrTail));
+  // Whoever filled it: a neighbour on the same host, as like as not.
+  if (isFull) return diskFull(input);
   const cause_class = classOfFailedTurn(verdict, input);
   // A model that kills its own Codex would do it again; a kill from elsewhere may not come twice.
   const terminal = verdict.terminal === true || (verdict.failureKind === "kill_shaped" && cause_class === "agent");

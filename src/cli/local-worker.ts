@@ -84,7 +84,7 @@ export async function startLocalWorker(
   });
   running = () => started.running();
   const room = await watchRoom({
-    paths: [settings.state_dir, tmpdir(), ...(store.directory === null ? [] : [store.directory])],
+    paths: [settings.state_dir, tmpdir(), ...[store.directory, sharedSandboxRoot()].filter((path) => path !== null)],
     floors: settings.floors,
     onChange(reason) {
       if (reason === null) log.warn("there is room again: takes sessions");

@@ -14,7 +14,8 @@ import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
 import { printable } from "../rollout/printable.ts";
-import { amount, duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "../rollout/summary-table.ts";
 import type { Reply } from "./control-actions.ts";
 import type { Target } from "./control-target.ts";
 import type { Desk } from "./desk.ts";
@@ -84,20 +85,22 @@ export function runLines(runId: string, { status, workers, breaker, refusing_mod
   if (status.pause !== null) lines.push(`paused${pausedBy(status.pause)}`);
   const cause = openings.at(-1);
   if (open !== null && cause !== undefined) {
-    const next = open.retry_in_ms === null ? "it does not try again by itself" : `tries again in ${duration(open.retry_in_ms)}`;
+    const next = open.retry_in_ms === null ? "it does not try again by itself" : `tries again in ${durationText(open.retry_in_ms)}`;
     lines.push(`paused by its breaker since ${cause.opened_at}: ${cause.activations.length} failed alike (${cause.cause_code}); ${next}`);
   }
   if (status.limit !== null) lines.push(`limit: ${status.limit} at once`);
   lines.push(...budgetLines(status.budget));
   for (const { server, since, for_ms, waiting: sessions } of refusing_models)
-    lines.push(`model server ${server}: refusing since ${since} (${duration(for_ms)}), none served meanwhile; ${sessions} sessions wait`);
-  const since = workers_absent_ms === null || workers_absent_ms < 1_000 ? "" : `, for ${duration(workers_absent_ms)} at least`;
+    lines.push(
+      `model server ${server}: refusing since ${since} (${durationText(for_ms)}), none served meanwhile; ${sessions} sessions wait`,
+    );
+  const since = workers_absent_ms === null || workers_absent_ms < 1_000 ? "" : `, for ${durationText(workers_absent_ms)} at least`;
   const wait = waiting + parked + delayed === 0 ? "" : `; ${waiting + parked + delayed} wait: start one with \`rollcall worker\``;
   lines.push(workers.length === 0 ? `no worker lives${since}${wait}` : `workers: ${workers.length}`);
   for (const { worker_id, host, pid, running: busy, lease_ends_in_ms, held_back } of workers) {
     const why = held_back === null ? "" : `; takes nothing: ${held_back}`;
     lines.push(
-      `  ${worker_id}: process ${pid} on ${host}, ${busy} running, lease ends in ${duration(lease_ends_in_ms)} unless renewed${why}`,
+      `  ${worker_id}: process ${pid} on ${host}, ${busy} running, lease ends in ${durationText(lease_ends_in_ms)} unless renewed${why}`,
     );
   }
   return lines.map(printable);
@@ -131,7 +134,7 @@ function delayedBecause({ delayed_for, next_attempt_in_ms }: RunStatus): string[
   return [
     ...(model_server === 0 ? [] : [`${model_server} for the model server`]),
     ...(able_worker === 0 ? [] : [`${able_worker} for a worker that can run it`]),
-    ...(next_attempt === 0 ? [] : [`${next_attempt} until the next attempt, ${first} ${duration(next_attempt_in_ms)}`]),
+    ...(next_attempt === 0 ? [] : [`${next_attempt} until the next attempt, ${first} ${durationText(next_attempt_in_ms)}`]),
   ];
 }
 

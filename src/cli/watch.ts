@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { EventReply } from "../api/messages.ts";
 import type { RunReply } from "../api/run-view.ts";
 import { printable } from "../rollout/printable.ts";
-import { duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
 import type { Reader } from "./reader.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
@@ -69,6 +69,6 @@ function runText({ run_id, total, ended, running, waiting, parked, delayed, paus
   const sum = ends.reduce((all, [, count]) => all + count, 0);
   const how = ends.length === 0 ? "" : ` (${ends.map(([status, count]) => `${count} ${status}`).join(", ")})`;
   const held = paused === null ? "" : ", paused";
-  const eta = eta_seconds === null ? "" : `, about ${duration(eta_seconds * 1_000)} left`;
+  const eta = eta_seconds === null ? "" : `, about ${durationText(eta_seconds * 1_000)} left`;
   return `run ${run_id}: ${sum} of ${total} ended${how}, ${running} running, ${waiting + parked + delayed} waiting${held}${eta}`;
 }

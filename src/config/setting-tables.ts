@@ -144,7 +144,11 @@ export const sandboxSettings = z.strictObject({
     description:
       "Processes and threads of one sandbox, where the worker may make control groups, or each sandbox has a user of its own (a root worker). Codex itself has up to 35.",
   }),
-  disk_mb: setting(z.int().positive().optional(), { description: "Disk of one sandbox, in MB.", defaultText: "no limit" }),
+  disk_mb: setting(z.int().positive().optional(), {
+    description:
+      "Largest single file that a sandbox may write, in MB. It may write many: what all files take together is held by no limit but `floors.disk_mb`.",
+    defaultText: "no limit",
+  }),
   create_seconds: setting(seconds.max(3_600).default(60), {
     description:
       "How long each step of making a sandbox may take, in seconds: itself, placing files, bubblewrap's start. One that hangs fails the attempt (`sandbox_failed`).",

@@ -48,6 +48,7 @@ const sandboxSchema = z.strictObject({
       memory_mb: z.int().positive().optional(),
       cpus: z.number().positive().optional(),
       pids: z.int().positive().optional(),
+      /** Of each single file; what all files take together has no limit of its own. */
       disk_mb: z.int().positive().optional(),
     })
     .prefault({}),

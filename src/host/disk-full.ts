@@ -11,6 +11,11 @@ export function isDiskFull(thrown: unknown): boolean {
   return false;
 }
 
+/** Whether a Rust program's own words say the same, or those of its SQLite. Not the bare text of the system: a server may send that of its own disk. Pure. */
+export function saysDiskFull(text: string): boolean {
+  return /\(os error (28|122)\)|database or disk is full/.test(text);
+}
+
 /** Does `write`. When that fails because the disk is full, throws RollcallError "disk_full" that names `place`: the system's own error of a write names none. */
 export async function onDisk<T>(place: string, write: () => Promise<T>): Promise<T> {
   try {

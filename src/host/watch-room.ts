@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readRoom, shortage, type Floors, type Room } from "./room.ts";
 
-const INTERVAL_MS = 5_000;
+/** A sandbox may fill gigabytes in seconds; a look costs a few system calls. */
+const INTERVAL_MS = 1_000;
 
 /** Looks now and again whether there is room for another session; `stop` ends it. */
 export interface RoomWatch {

@@ -2,7 +2,7 @@
 import type { BarSeriesOption } from "echarts/charts";
 import type { GridComponentOption } from "echarts/components";
 import type { ComposeOption } from "echarts/core";
-import { duration } from "../rollout/summary-table.ts";
+import { durationText, roughDurationText } from "../contract/figures.ts";
 import { printable } from "../rollout/printable.ts";
 
 /** Bars are all that the charts need. */
@@ -127,9 +127,8 @@ export function histogramOption(
   };
 }
 
-/** "0", "30 s", "5 min", "1.5 h": where a bin of times begins. */
+/** "0", "30 s", "5 min", "1 h 30 min": where a bin of times begins. */
 export function timeLabel(ms: number): string {
   if (ms === 0) return "0";
-  if (ms >= 3_600_000) return `${Number((ms / 3_600_000).toFixed(1))} h`;
-  return ms >= 60_000 ? `${Number((ms / 60_000).toFixed(1))} min` : duration(ms).replace(".0 s", " s");
+  return ms < 1_000 ? durationText(ms) : roughDurationText(ms);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Table from "cli-table3";
 import { printable } from "../rollout/printable.ts";
-import { amount, duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "../rollout/summary-table.ts";
 import { type ComparedMeasure, type ComparedRun, type Comparison, LEVEL } from "./compare.ts";
 import { decimal } from "./words.ts";
 
@@ -86,7 +87,7 @@ function measureCells({
 const VALUE_TEXT: Readonly<Record<ComparedMeasure["unit"], (value: number) => string>> = {
   share: (value) => `${(value * 100).toFixed(1)} %`,
   reward: decimal,
-  ms: duration,
+  ms: durationText,
   tokens: (value) => amount(Math.round(value)),
   calls: (value) => decimal(Math.round(value * 10) / 10),
 };

@@ -60,7 +60,8 @@ export function compareRuns(first: GatheredRun, second: GatheredRun): Comparison
   const paired = [...a.keys()].filter((task) => b.has(task));
   const pairs = paired.map((task): [MeasuredRow[], MeasuredRow[]] => [a.get(task) ?? [], b.get(task) ?? []]);
   const tools = submissionTools([...first.rows, ...second.rows]);
-  const compared = measuresOf(tools).map(({ name, unit, read }) => compareMeasure(pairs, { name, unit, read }));
+  const someHadTo = [...first.rows, ...second.rows].some(({ required_tools }) => required_tools.length > 0);
+  const compared = measuresOf(tools, someHadTo).map(({ name, unit, read }) => compareMeasure(pairs, { name, unit, read }));
   const corrected = holm(compared.map(({ p }) => p));
   return {
     schema: "rollcall.comparison/1",
@@ -89,7 +90,7 @@ function differentSettings(first: GatheredRun, second: GatheredRun): Comparison[
     .map((name) => ({ name, first: a[name] ?? null, second: b[name] ?? null }));
 }
 
-function measuresOf(tools: readonly string[]): { name: string; unit: ComparedMeasure["unit"]; read: Read }[] {
+function measuresOf(tools: readonly string[], someHadTo: boolean): { name: string; unit: ComparedMeasure["unit"]; read: Read }[] {
   return [
     {
       name: "gradable",
@@ -102,7 +103,8 @@ function measuresOf(tools: readonly string[]): { name: string; unit: ComparedMea
           {
             name: `called ${tools.join(" and ")}`,
             unit: "share" as const,
-            read: (row: MeasuredRow) => Number(submissionEnd(row, tools) === "called"),
+            read: (row: MeasuredRow) =>
+              someHadTo && row.required_tools.length === 0 ? null : Number(submissionEnd(row, tools) === "called"),
           },
         ]),
     { name: "reward", unit: "reward", read: ({ reward }) => reward },

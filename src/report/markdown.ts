@@ -20,7 +20,7 @@ export function reportMarkdown({ metrics, rows }: Pick<GatheredRun, "metrics" | 
       .map(({ name, value, note }) => `- ${plain(name)}: **${value}** (${note})`)
       .join("\n"),
     ...reportTables(metrics).map(tableText),
-    ...badRollouts(rows, metrics),
+    ...badRollouts(rows),
   ];
   return `${parts.join("\n\n")}\n`;
 }
@@ -34,8 +34,8 @@ function tableText({ title, note, head, rows }: ReportTable): string {
   )}`;
 }
 
-function badRollouts(rows: GatheredRun["rows"], metrics: GatheredRun["metrics"]): string[] {
-  const { head, lines } = rolloutsTable(rows, metrics.submissions?.tools ?? []);
+function badRollouts(rows: GatheredRun["rows"]): string[] {
+  const { head, lines } = rolloutsTable(rows);
   const bad = lines.filter(({ cells }) => cells[3]?.text !== "");
   if (bad.length === 0) return [];
   const shown = bad.slice(0, MAX_ROLLOUTS);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mean, quantileSorted } from "simple-statistics";
+import { mean } from "simple-statistics";
+import { quantile } from "../contract/figures.ts";
+import { leastCalls } from "../rollout/summary.ts";
 import { usageTotals, type UsageTotals } from "../rollout/usage-totals.ts";
 import type { ModelTraffic } from "./model-traffic.ts";
 import type { RecordedRun } from "./read-run.ts";
 import { measureRewards, type RewardMetrics } from "./reward-metrics.ts";
 import type { RolloutRow } from "./rollout-row.ts";
-import { countSubmissions, submissionCalls, submissionTools, type Submissions } from "./submissions.ts";
+import { countSubmissions, submissionTools, type Submissions } from "./submissions.ts";
 import { measureTools, type ToolMetrics } from "./tool-metrics.ts";
 
 /** A rollout with all that is known of its model calls. */
@@ -101,7 +103,7 @@ export function measure(
       wall_clock: rows.filter(({ incomplete_cause }) => incomplete_cause === "wall_clock").length,
       idle: rows.filter(({ incomplete_cause }) => incomplete_cause === "idle").length,
     },
-    causes: groupCauses(rows, tools),
+    causes: groupCauses(rows),
     attempts: { total: rows.reduce((total, { attempts }) => total + attempts.length, 0), failed_by_cause: failedAttempts },
     model_calls: measureModelCalls(started),
     usage: usageTotals(rows),
@@ -120,17 +122,18 @@ export function measure(
 }
 
 /** What is to be told of how a rollout ended; null = it ended as it should. Pure. */
-export function causeOf(row: RolloutRow, submissionTools: readonly string[]): string | null {
+export function causeOf(row: RolloutRow): string | null {
   if (row.cause_code !== null) return row.cause_code;
   if (row.incomplete_cause !== null) return row.incomplete_cause;
   if (row.status !== "completed") return row.status;
-  return submissionTools.length > 0 && submissionCalls(row, submissionTools) === 0 ? "required_tool_not_called" : null;
+  const { required_tools, tools_called } = row;
+  return required_tools.length > 0 && leastCalls(tools_called, required_tools) === 0 ? "required_tool_not_called" : null;
 }
 
-function groupCauses(rows: readonly RolloutRow[], tools: readonly string[]): CauseGroup[] {
+function groupCauses(rows: readonly RolloutRow[]): CauseGroup[] {
   const groups = new Map<string, CauseGroup>();
   for (const row of rows) {
-    const cause = causeOf(row, tools);
+    const cause = causeOf(row);
     if (cause === null) continue;
     const key = JSON.stringify([row.status, cause]);
     const { activation_id, task_id, reason, status, cause_class } = row;
@@ -155,7 +158,8 @@ function measureModelCalls(started: readonly MeasuredRow[]): Metrics["model_call
   };
 }
 
-function spread(values: readonly number[]): Spread {
+/** How values are spread. Pure. */
+export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b);
   const last = sorted.at(-1);
   if (last === undefined) return { n: 0, total: 0, mean: null, p50: null, p95: null, max: null };
@@ -163,8 +167,8 @@ function spread(values: readonly number[]): Spread {
     n: sorted.length,
     total: sorted.reduce((total, value) => total + value, 0),
     mean: mean(sorted),
-    p50: quantileSorted(sorted, 0.5),
-    p95: quantileSorted(sorted, 0.95),
+    p50: quantile(sorted, 0.5),
+    p95: quantile(sorted, 0.95),
     max: last,
   };
 }

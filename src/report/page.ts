@@ -29,7 +29,7 @@ const WIDTHS = [
 export async function reportPage(gathered: Pick<GatheredRun, "metrics" | "rows">): Promise<string> {
   const { metrics, rows } = gathered;
   const title = `Run ${printable(metrics.run_id)}`;
-  const { head, lines } = rolloutsTable(rows, metrics.submissions?.tools ?? []);
+  const { head, lines } = rolloutsTable(rows);
   const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${createHash("sha256").update(PAGE_SCRIPT).digest("base64")}'; base-uri 'none'; form-action 'none'`;
   const partial = partialSentence(metrics);
   const page = html`<!doctype html>

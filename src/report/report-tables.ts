@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { amount, duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "../rollout/summary-table.ts";
 import { totalsText, unknownWords } from "../rollout/usage-totals.ts";
 import type { Metrics, Spread } from "./metrics.ts";
 import { SUBMISSION_ENDS } from "./submissions.ts";
@@ -43,7 +44,7 @@ export function keyFigures(metrics: Metrics): { name: string; value: string; not
       value: model_calls.answered.n === 0 ? "-" : amount(model_calls.answered.total),
       note: `answered, in ${amount(model_calls.answered.n)} rollouts; mean ${decimal(rounded(model_calls.answered.mean))}`,
     },
-    { name: "Run time, median", value: duration(run_ms.p50), note: `p95 ${duration(run_ms.p95)}; ${amount(run_ms.n)} rollouts` },
+    { name: "Run time, median", value: durationText(run_ms.p50), note: `p95 ${durationText(run_ms.p95)}; ${amount(run_ms.n)} rollouts` },
     {
       name: "Tokens",
       value: usage.sessions === 0 ? "-" : amount(usage.total_tokens),
@@ -153,7 +154,7 @@ function modelTable({ model_calls, usage, tokens, run_ms, attempts, started }: M
       spreadRow("of these written to the cache", tokens.cache_write_input, count),
       spreadRow("tokens out", tokens.output, count),
       spreadRow("of these reasoning", tokens.reasoning_output, count),
-      spreadRow("run time", run_ms, duration),
+      spreadRow("run time", run_ms, durationText),
     ],
   };
 }
@@ -195,9 +196,9 @@ function toolsTable({ tools, started }: Metrics): ReportTable[] {
         share(rollouts, started),
         amount(calls),
         calls === 0 ? "-" : share(errors, calls),
-        timed === 0 ? "-" : duration(total_ms),
-        duration(p50_ms),
-        duration(p95_ms),
+        timed === 0 ? "-" : durationText(total_ms),
+        durationText(p50_ms),
+        durationText(p95_ms),
       ]),
     },
   ];

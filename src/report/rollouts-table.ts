@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { amount, duration } from "../rollout/summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "../rollout/summary-table.ts";
 import { causeOf, type MeasuredRow } from "./metrics.ts";
 import { decimal } from "./words.ts";
 
@@ -13,16 +14,16 @@ const HEAD = ["Task", "Status", "Rollout", "Cause", "Reward", "Time", "Model cal
 const REWARD = HEAD.indexOf("Reward");
 
 /** Those that need a look first: by status, then in their order. Where none has a reward there is no column for it. Pure. */
-export function rolloutsTable(rows: readonly MeasuredRow[], tools: readonly string[]): { head: string[]; lines: RolloutLine[] } {
+export function rolloutsTable(rows: readonly MeasuredRow[]): { head: string[]; lines: RolloutLine[] } {
   const isScored = rows.some(({ reward }) => reward !== null);
   const isShown = (_: unknown, at: number): boolean => isScored || at !== REWARD;
-  const lines = linesOf(rows, tools).map((line) => ({ ...line, cells: line.cells.filter(isShown) }));
+  const lines = linesOf(rows).map((line) => ({ ...line, cells: line.cells.filter(isShown) }));
   return { head: HEAD.filter(isShown), lines };
 }
 
-function linesOf(rows: readonly MeasuredRow[], tools: readonly string[]): RolloutLine[] {
+function linesOf(rows: readonly MeasuredRow[]): RolloutLine[] {
   return rows
-    .map((row) => ({ row, cause: causeOf(row, tools) }))
+    .map((row) => ({ row, cause: causeOf(row) }))
     .sort((a, b) => urgency(a.row.status, a.cause) - urgency(b.row.status, b.cause))
     .map(({ row, cause }) => ({ status: row.status, cells: cellsOf(row, cause) }));
 }
@@ -51,7 +52,7 @@ function cellsOf(row: MeasuredRow, cause: string | null): RolloutLine["cells"] {
     text(row.activation_id),
     text(cause ?? "", row.reason ?? undefined),
     number(row.reward, decimal),
-    number(row.run_ms, duration),
+    number(row.run_ms, durationText),
     number(row.attempts.length > 0 ? row.traffic.answered : null),
     number(calls),
     number(row.usage?.total_tokens ?? null),

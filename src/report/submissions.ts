@@ -7,6 +7,7 @@ export const SUBMISSION_ENDS = [
   "called",
   "ended_without",
   "limit_without",
+  "none_required",
   "failed",
   "failed_after_call",
   "refused",
@@ -46,7 +47,7 @@ export function submissionCalls(
 }
 
 /** Pure. */
-export function submissionEnd(row: RolloutRow, tools: readonly string[]): Exclude<SubmissionEnd, "missing"> {
+export function submissionEnd(row: RolloutRow, tools: readonly string[]): Exclude<SubmissionEnd, "missing" | "none_required"> {
   const called = submissionCalls(row, tools) > 0;
   switch (row.status) {
     case "completed":
@@ -68,9 +69,12 @@ export function countSubmissions(rows: readonly RolloutRow[], tools: readonly st
   if (tools.length === 0) return null;
   const byEnd = Object.fromEntries(SUBMISSION_ENDS.map((end) => [end, 0])) as Submissions["by_end"];
   byEnd.missing = missing;
+  const someHadTo = rows.some(({ required_tools }) => required_tools.length > 0);
   let [again, late] = [0, 0];
   for (const row of rows) {
-    const end = submissionEnd(row, tools);
+    const without = submissionEnd(row, tools);
+    const hadNoneToCall = someHadTo && row.required_tools.length === 0 && (without === "ended_without" || without === "limit_without");
+    const end = hadNoneToCall ? "none_required" : without;
     byEnd[end]++;
     if (end !== "called") continue;
     if (submissionCalls(row, tools) > 1) again++;

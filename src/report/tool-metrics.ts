@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { quantileSorted } from "simple-statistics";
+import { quantile } from "../contract/figures.ts";
 import type { RolloutRow } from "./rollout-row.ts";
 
 /** The model chooses tools' names, as many as it likes: what is beyond these goes under one name. */
@@ -54,7 +54,7 @@ function withTimes({ metrics, durations }: { metrics: ToolMetrics; durations: nu
     errors: (metrics.by_status["failed"] ?? 0) + (metrics.by_status["timeout"] ?? 0),
     timed,
     total_ms: Math.round(durations.reduce((total, duration) => total + duration, 0)),
-    p50_ms: timed === 0 ? null : quantileSorted(durations, 0.5),
-    p95_ms: timed === 0 ? null : quantileSorted(durations, 0.95),
+    p50_ms: quantile(durations, 0.5),
+    p95_ms: quantile(durations, 0.95),
   };
 }

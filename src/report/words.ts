@@ -11,6 +11,7 @@ export function submissionWords(end: SubmissionEnd, tools: readonly string[]): s
     called: `called ${names}`,
     ended_without: `ended without ${names}`,
     limit_without: `limit, without ${names}`,
+    none_required: "ended, had no tool to call",
     failed: "failed",
     failed_after_call: `failed after ${names}`,
     refused: "refused",

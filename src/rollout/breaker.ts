@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BreakerOpening, BreakerState } from "../queue/breaker.ts";
 import { printable } from "./printable.ts";
-import { duration } from "./summary-table.ts";
+import { durationText } from "../contract/figures.ts";
 
 /** Something to tell about the run's breaker. */
 export interface BreakerChange {
@@ -38,7 +38,7 @@ export function breakerSentence({ change, opening, retry_in_ms }: BreakerChange)
     const tries = trials === 0 ? "the first try" : `${trials} failed ${trials === 1 ? "try" : "tries"}`;
     return `the run goes on: a task got past ${cause_code} after ${tries}`;
   }
-  const then = retry_in_ms === null ? "no further one is started" : `one is tried in ${duration(retry_in_ms)}`;
+  const then = retry_in_ms === null ? "no further one is started" : `one is tried in ${durationText(retry_in_ms)}`;
   const words = printable(reason.trim().split("\n").at(-1)!.slice(0, 300));
   return (
     `the run pauses itself: ${activations.length} different tasks in a row failed alike (${cause_code}, ${cause_class}: ${words}); ` +

@@ -5,7 +5,8 @@ import type { ExplainedAttempt, ExplainedServer, Explanation } from "../activati
 import { usageText } from "../contract/usage.ts";
 import { modelCallLines } from "./model-calls-text.ts";
 import { printable } from "./printable.ts";
-import { amount, duration } from "./summary-table.ts";
+import { durationText } from "../contract/figures.ts";
+import { amount } from "./summary-table.ts";
 
 const MAX_GAP = 200;
 const MAX_FIELDS = 2_000;
@@ -17,7 +18,7 @@ export function explanationText(explanation: Explanation): string {
   const lines = [
     `${activation_id}: ${ending.status}`,
     `asked     task ${task_id.taskset}/${task_id.task_id} of run ${run_id}${again}, attempts: ${attempts.length}, last capture key ${capture_key}`,
-    ...(timing?.queued_ms == null ? [] : [`queued    ${duration(timing.queued_ms)} before its last attempt`]),
+    ...(timing?.queued_ms == null ? [] : [`queued    ${durationText(timing.queued_ms)} before its last attempt`]),
     ...attempts.flatMap(attemptLines),
     "",
     `end       ${endingText(explanation)}`,
@@ -64,7 +65,7 @@ function attemptLines(attempt: ExplainedAttempt): string[] {
     ...tool_calls.map((call) => {
       const tool = call.server_name === undefined ? call.tool_name : `${call.tool_name} (${call.server_name})`;
       const error = call.error_type === null ? "" : `: ${call.error_type}`;
-      return `  ${clock(call.started_at ?? call.completed_at)}  call   ${tool}  ${duration(call.duration_ms)}  ${call.status}${error}`;
+      return `  ${clock(call.started_at ?? call.completed_at)}  call   ${tool}  ${durationText(call.duration_ms)}  ${call.status}${error}`;
     }),
     `  ${clock(ended_at)}  ended: ${endingText(attempt)}${charged ? "" : ", not charged"}`,
     ...indented(attempt.ending.failure?.failure_reason ?? ""),
@@ -120,7 +121,7 @@ function evidenceText(evidence: Evidence): string {
     signal !== null ? `killed by ${signal}` : `exit code ${exit_code ?? "unknown"}`,
     ...(evidence.oom_killed === true ? [outOfMemoryText(evidence)] : []),
     ...(stopped == null ? [] : [`stopped by ${stopped.kind}`]),
-    `${duration(elapsed_ms)} measured`,
+    `${durationText(elapsed_ms)} measured`,
     ...(reconnects > 0 ? [`${reconnects} reconnects`] : []),
     ...(evidence.required_tools_missing.length > 0 ? [`never called: ${evidence.required_tools_missing.join(", ")}`] : []),
     ...(evidence.cleanup_error === null ? [] : [`clean-up failed: ${evidence.cleanup_error}`]),

@@ -6,7 +6,7 @@ import type { Phase } from "../resources/record.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
 import { printable } from "./printable.ts";
 import type { ResultFacts } from "./facts.ts";
-import { duration } from "./summary-table.ts";
+import { durationText } from "../contract/figures.ts";
 
 /** How far a batch is. */
 export interface ProgressState {
@@ -50,7 +50,11 @@ export function progressLine(state: ProgressState, now: number): string {
   if (pause !== null) return `${counts}, paused by ${printable(pause.by)}`;
   if (breaker !== null) {
     const then =
-      breaker.retry_in_ms === null ? "" : breaker.retry_in_ms === 0 ? ", one is tried" : `, next try in ${duration(breaker.retry_in_ms)}`;
+      breaker.retry_in_ms === null
+        ? ""
+        : breaker.retry_in_ms === 0
+          ? ", one is tried"
+          : `, next try in ${durationText(breaker.retry_in_ms)}`;
     return `${counts}, paused by ${breaker.cause_code}${then}`;
   }
   if (refusing !== null) {
@@ -58,7 +62,7 @@ export function progressLine(state: ProgressState, now: number): string {
     const told = `model server ${printable(server)} refuses since ${since.slice(11, 16)} UTC, ${waiting} sessions wait`;
     return `${counts}, ${told}`;
   }
-  const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${duration(etaMs)} left`;
+  const rate = perMinute === null ? "" : `, ${perMinute.toFixed(1)}/min, about ${durationText(etaMs)} left`;
   const atServer = state.phases === undefined ? "" : `, ${state.phases.seeding} seeding, ${state.phases.verifying} verifying`;
   return `${counts}${atServer}${rate}`;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Table from "cli-table3";
+import { durationText } from "../contract/figures.ts";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import { budgetText } from "./budget.ts";
 import type { Summary } from "./summary.ts";
@@ -29,13 +30,13 @@ export function summaryTable(summary: Summary): string {
     );
   if (rewards.mean !== null) row("reward", `mean ${rewards.mean.toFixed(3)} over ${rewards.scored} scored`);
   row("model usage", totalsText(usage, amount));
-  row("run time", `p50 ${duration(summary.run_ms.p50)}, p95 ${duration(summary.run_ms.p95)}`);
-  row("wall time", duration(summary.wall_ms));
+  row("run time", `p50 ${durationText(summary.run_ms.p50)}, p95 ${durationText(summary.run_ms.p95)}`);
+  row("wall time", durationText(summary.wall_ms));
   return table.toString();
 }
 
 function opening({ opened_at, closed_at, cause_code, untouched }: BreakerOpening): string {
-  const ended = closed_at === null ? "not over" : `for ${duration(Date.parse(closed_at) - Date.parse(opened_at))}`;
+  const ended = closed_at === null ? "not over" : `for ${durationText(Date.parse(closed_at) - Date.parse(opened_at))}`;
   return `${opened_at}: ${cause_code}, ${ended}, ${untouched} tasks untouched`;
 }
 
@@ -49,14 +50,4 @@ function counts(record: Readonly<Record<string, number>>): string {
 /** "1,234". */
 export function amount(value: number): string {
   return value.toLocaleString("en-US");
-}
-
-/** "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min". */
-export function duration(ms: number | null): string {
-  if (ms === null) return "-";
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
-  return `${Math.floor(seconds / 3_600)} h ${String(Math.floor((seconds % 3_600) / 60)).padStart(2, "0")} min`;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
 import { mean } from "simple-statistics";
+import { quantile } from "../contract/figures.ts";
 import type { BreakerOpening } from "../queue/breaker.ts";
 import type { Spending } from "./budget.ts";
 import type { ResultFacts } from "./facts.ts";
@@ -118,7 +119,7 @@ export function summarise(
     required_tools: required,
     rewards: { scored: rewards.length, mean: rewards.length === 0 ? null : mean(rewards) },
     usage: usageTotals(counted),
-    run_ms: { p50: percentile(runMs, 50), p95: percentile(runMs, 95) },
+    run_ms: { p50: quantile(runMs, 0.5), p95: quantile(runMs, 0.95) },
     wall_ms: Math.round(wallMs),
     interrupted,
     budget,
@@ -130,11 +131,6 @@ export function summarise(
 /** How often the tool that was called least was called. Pure. */
 export function leastCalls(toolsCalled: Readonly<Record<string, number>>, tools: readonly string[]): number {
   return Math.min(...tools.map((tool) => (Object.hasOwn(toolsCalled, tool) ? (toolsCalled[tool] ?? 0) : 0)));
-}
-
-/** Nearest rank of sorted values; null of none. */
-export function percentile(sorted: readonly number[], percent: number): number | null {
-  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? null;
 }
 
 class Counter {

@@ -9,7 +9,7 @@ import { pausedBy } from "./paused.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ProgressState, Reporter } from "./progress.ts";
 import type { ResultsFiles } from "./results-files.ts";
-import { duration } from "./summary-table.ts";
+import { durationText } from "../contract/figures.ts";
 import { deferred } from "./waiting.ts";
 
 /** Takes results in as activations end, and tells how far the batch is. */
@@ -142,7 +142,7 @@ export function makeTally(options: {
     state.refusing = (await fleet.refusingModels())[0] ?? null;
     const absentMs = await fleet.workersAbsentMs();
     if (absentMs !== null && absentMs >= ABSENCE_TOLD_MS && !toldOfAbsence)
-      reporter.say(`no worker has lived for ${duration(absentMs)}: ${pending.size} tasks wait; start one with \`rollcall worker\``);
+      reporter.say(`no worker has lived for ${durationText(absentMs)}: ${pending.size} tasks wait; start one with \`rollcall worker\``);
     toldOfAbsence = absentMs !== null && absentMs >= ABSENCE_TOLD_MS;
     for (const change of changesOf(breaker)) reporter.breaker(change);
     reporter.progress(state);

@@ -64,6 +64,7 @@ export interface SandboxLimits {
   memory_mb?: number;
   cpus?: number;
   pids?: number;
+  /** Of each single file. */
   disk_mb?: number;
 }
 

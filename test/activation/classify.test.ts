@@ -76,6 +76,26 @@ const failedTurn = (text: string, more: Partial<SessionFacts> = {}): Partial<Ses
 describe("whose doing an end is, from what was measured", () => {
   it.each<[string, Seen, string]>([
     ["a good end", { facts: { turnCompleted: true, ...answered } }, "completed - -"],
+    [
+      "a turn that broke because the host's disk was full [fault B14]",
+      { facts: failedTurn("failed to write rollout: No space left on device (os error 28)", answered), exit: exited(1) },
+      "failed disk_full infrastructure retryable",
+    ],
+    [
+      "an exit with a full disk in stderr [fault B14]",
+      { facts: answered, exit: exited(1), stderr: "Error: Disk quota exceeded (os error 122)" },
+      "failed disk_full infrastructure retryable",
+    ],
+    [
+      "no turn at all on a full disk [fault B14]",
+      { facts: { turnStarted: false, modelAnswered: false }, exit: exited(1), stderr: "Error: No space left on device (os error 28)" },
+      "failed disk_full infrastructure retryable",
+    ],
+    [
+      "a model server that says that its own disk is full [fault B14]",
+      { facts: failedTurn("unexpected status 500: [Errno 28] No space left on device", { modelAnswered: null }), exit: exited(1) },
+      "failed turn_failed model_provider retryable",
+    ],
     ["a good end without the required tool", { facts: { turnCompleted: true, ...answered }, missing: ["finish"] }, "completed - agent"],
     [
       "the wall clock after answers",

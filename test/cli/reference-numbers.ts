@@ -69,6 +69,7 @@ function expectItsEnds(
         called: handedIn,
         ended_without: 1,
         limit_without: 1,
+        none_required: 0,
         failed: 1,
         failed_after_call: 0,
         refused: 0,

@@ -39,6 +39,7 @@ describe("the metrics of a run", () => {
         called: 217,
         ended_without: 1,
         limit_without: 1,
+        none_required: 0,
         failed: 1,
         failed_after_call: 0,
         refused: 0,
@@ -61,6 +62,23 @@ describe("the metrics of a run", () => {
     expect(found.tokens.input.n).toBe(218);
     expect(found.tools).toMatchObject([{ tool: "finish", server: "office", rollouts: 217, calls: 218, errors: 0, timed: 218 }]);
     expect(found.rewards).toBeNull();
+  });
+
+  it("give a task causes by its own required tools, not by those of the run [fault B11]", async () => {
+    const results = [
+      madeResult({ id: "asked", finish: 1 }),
+      madeResult({ id: "asked-without" }),
+      madeResult({ id: "free", required: [] }),
+      madeResult({ id: "free-limit", required: [], status: "incomplete", incomplete: "wall_clock" }),
+      madeResult({ id: "free-called", required: [], finish: 1 }),
+    ];
+    await writeRun(out, results);
+    const { causes, submissions } = await metrics();
+    expect(causes.map(({ cause, count, example }) => [cause, count, example.activation_id])).toEqual([
+      ["required_tool_not_called", 1, "asked-without"],
+      ["wall_clock", 1, "free-limit"],
+    ]);
+    expect(submissions!.by_end).toMatchObject({ called: 2, ended_without: 1, limit_without: 0, none_required: 2 });
   });
 
   it("have every kind of tokens, of all attempts, as the summary of the same results has them; what is not known they say", async () => {

@@ -9,8 +9,11 @@ import { factsOf, type ResultFacts } from "../../src/rollout/facts.ts";
 import { began } from "../../src/rollout/probe.ts";
 import { humanReporter, jsonReporter, progressLine, type ProgressState } from "../../src/rollout/progress.ts";
 import { refusedRows } from "../../src/rollout/refused-row.ts";
-import { duration, summaryTable } from "../../src/rollout/summary-table.ts";
-import { percentile, summarise } from "../../src/rollout/summary.ts";
+import { durationText } from "../../src/contract/figures.ts";
+import { summaryTable } from "../../src/rollout/summary-table.ts";
+import { spread } from "../../src/report/metrics.ts";
+import { summarise } from "../../src/rollout/summary.ts";
+import { distributionOf } from "../../web/src/charts/histogram.ts";
 import { totalsText } from "../../src/rollout/usage-totals.ts";
 import { attemptOf, resultOf } from "../support/result-documents.ts";
 
@@ -181,7 +184,7 @@ describe("summarise", () => {
         cache_write_input_tokens: null,
         untold: { cached_input_tokens: 1, reasoning_output_tokens: 2, cache_write_input_tokens: 2 },
       },
-      run_ms: { p50: 100, p95: 300 },
+      run_ms: { p50: 200, p95: 290 },
       wall_ms: 1235,
     });
   });
@@ -227,19 +230,33 @@ describe("summarise", () => {
     }
   });
 
-  it("takes percentiles by nearest rank", () => {
-    const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
-    expect([percentile([], 50), percentile([7], 95), percentile(hundred, 50), percentile(hundred, 95)]).toEqual([null, 7, 50, 95]);
+  it("takes percentiles by one definition in summary, report and page [fault B12]", () => {
+    const cases: [number[], number | null, number | null][] = [
+      [[], null, null],
+      [[7], 7, 7],
+      [[5_000, 6_000], 5_500, 5_950],
+      [[10, 20, 30], 20, 29],
+      [Array.from({ length: 20 }, (_, index) => 100 * (index + 1)), 1_050, 1_905],
+    ];
+    for (const [times, p50, p95] of cases) {
+      const ended = times.map((run_ms, index) => ({ ...facts(COMPLETED, `t${index}`), attempts: 1, timing: { run_ms } }));
+      expect(summarise(ended, { runId: "r", total: ended.length, wallMs: 1, interrupted: false }).run_ms).toEqual({ p50, p95 });
+      expect([spread(times).p50, spread(times).p95]).toEqual([p50, p95]);
+      expect(distributionOf(times)?.p50 ?? null).toBe(p50);
+    }
   });
 
   it.each([
     [null, "-"],
     [850, "850 ms"],
     [12_340, "12.3 s"],
+    [999.6, "1.0 s"],
+    [59_970, "1 min 00 s"],
     [245_000, "4 min 05 s"],
     [7_380_000, "2 h 03 min"],
-  ])("writes %s ms as %s", (ms, text) => {
-    expect(duration(ms)).toBe(text);
+    [180_000_000, "2 d 2 h"],
+  ])("writes %s ms as %s, everywhere [fault B12]", (ms, text) => {
+    expect(durationText(ms)).toBe(text);
   });
 });
 

@@ -6,7 +6,8 @@ import { histogramOption } from "../../web/src/charts/histogram-option.ts";
 import { lanesOf, type Span } from "../../web/src/charts/lanes.ts";
 import { DARK, LIGHT, MARKS } from "../../web/src/charts/palette.ts";
 import { timelineHeight, timelineOption } from "../../web/src/charts/timeline-option.ts";
-import { bytesText, countText, durationText, rewardText, visible } from "../../web/src/charts/words.ts";
+import { durationText, roughDurationText } from "../../src/contract/figures.ts";
+import { bytesText, countText, rewardText, visible } from "../../web/src/charts/words.ts";
 
 it("bins hold every value once, at most 24 of them, however values are spread", () => {
   fc.assert(
@@ -79,16 +80,17 @@ it("the options of charts make no HTML, and a timeline of many workers stays low
 });
 
 it("words for figures", () => {
-  expect([0, 999, 1_000, 99_000, 100_000, 3_599_000, 3_661_000, 180_000_000].map(durationText)).toEqual([
+  expect([0, 999, 1_000, 59_000, 99_000, 3_599_000, 3_661_000, 180_000_000].map(durationText)).toEqual([
     "0 ms",
     "999 ms",
     "1.0 s",
-    "99.0 s",
-    "1 min 40 s",
+    "59.0 s",
+    "1 min 39 s",
     "59 min 59 s",
     "1 h 01 min",
     "2 d 2 h",
   ]);
+  expect([0, 30_400, 90_000, 300_000, 7_200_000].map(roughDurationText)).toEqual(["0 s", "30 s", "1 min 30 s", "5 min", "2 h"]);
   expect([7, 9_999, 12_345, 1_234_567].map(countText)).toEqual(["7", "9,999", "12.3 k", "1.23 M"]);
   expect([12, 12_345, 12_345_678].map(bytesText)).toEqual(["12 B", "12.3 KB", "12.3 MB"]);
   expect(visible("a\u202Egnp.exe\u0007\nשלום")).toBe("a\\u202egnp.exe\\u0007\nשלום");

@@ -51,7 +51,8 @@ export function artifactRoutes({ store }: ApiPorts): Api {
       },
     }),
   );
-  routes.get("/artifacts/:activation_id/:attempt{[0-9]+}/:path{.+}", requireScope("read"), async (context) => {
+  // [^]: names may have line breaks.
+  routes.get("/artifacts/:activation_id/:attempt{[0-9]+}/:path{[^]+}", requireScope("read"), async (context) => {
     const { activation_id, attempt, path } = context.req.param();
     if (!context.var.caller.may("admin") && (await isQuarantined(store, activation_id, Number(attempt), path)))
       throw new ApiProblem(403, "scope_missing", "a form of a secret was found in this file: it needs the scope admin");

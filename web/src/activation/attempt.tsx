@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Story } from "../../../src/api/story.ts";
-import { counted, durationText, visible, wholeText } from "../charts/words.ts";
+import { durationText } from "../../../src/contract/figures.ts";
+import { counted, visible, wholeText } from "../charts/words.ts";
 import { Fact, Moment, Name, Shape, State } from "../parts.tsx";
 import type { Mark } from "../charts/palette.ts";
 import { ModelCalls } from "./model-calls.tsx";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StateReply } from "../../../src/api/messages.ts";
 import { isAtWork, placeOf } from "./place.ts";
-import { roughText, wholeText } from "../charts/words.ts";
+import { roughDurationText } from "../../../src/contract/figures.ts";
+import { wholeText } from "../charts/words.ts";
 import { Fact, Moment, Name, State } from "../parts.tsx";
 import { useNow } from "../repeat.ts";
 import type { LiveEvent } from "./use-story.ts";
@@ -35,11 +36,11 @@ export function Live({ now, events }: { now: StateReply; events: readonly LiveEv
             <Name>{now.worker_id}</Name>
           </Fact>
         )}
-        {has && start !== undefined && <Fact name="For">{roughText(Math.max(0, clock - Date.parse(start.at)))}</Fact>}
+        {has && start !== undefined && <Fact name="For">{roughDurationText(Math.max(0, clock - Date.parse(start.at)))}</Fact>}
         {has && counts !== undefined && <Fact name="Tool calls">{wholeText(counts.tool_calls)}</Fact>}
         {has && counts?.tokens != null && <Fact name="Tokens">{wholeText(counts.tokens)}</Fact>}
         {has && last !== undefined && last !== null && (
-          <Fact name="Last event">{roughText(Math.max(0, clock - Date.parse(last.at)))} ago</Fact>
+          <Fact name="Last event">{roughDurationText(Math.max(0, clock - Date.parse(last.at)))} ago</Fact>
         )}
       </dl>
       {now.rollout !== undefined && <AtServer rollout={now.rollout} isShown={now.attempt !== null} />}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { threadLabel } from "../../../src/contract/thread-label.ts";
-import { durationText, wholeText } from "../charts/words.ts";
+import { durationText } from "../../../src/contract/figures.ts";
+import { wholeText } from "../charts/words.ts";
 import { Name } from "../parts.tsx";
 import type { StoryAttempt } from "./attempt.tsx";
 

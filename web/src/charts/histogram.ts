@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { quantile } from "../../../src/contract/figures.ts";
 
 interface Bin {
   from: number;
@@ -25,8 +26,8 @@ const ROUNDING = 1e-9;
 /** How values are spread, for a chart and in figures; null of none. Pure. */
 export function distributionOf(values: readonly number[]): Distribution | null {
   if (values.length === 0) return null;
-  const sorted = Float64Array.from(values).sort();
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+  const sorted = [...Float64Array.from(values).sort()];
+  const at = (share: number): number => quantile(sorted, share)!;
   const [least, most] = [sorted[0]!, sorted.at(-1)!];
   const [p50, p90, p99] = [at(0.5), at(0.9), at(0.99)];
   const below = Math.min(0, least); // rewards may be negative

@@ -2,7 +2,8 @@
 import type { EChartsCoreOption } from "echarts/core";
 import type { WorkerLanes } from "./lanes.ts";
 import { MARK_NAMES, MARKS, type Palette } from "./palette.ts";
-import { durationText, visible } from "./words.ts";
+import { durationText } from "../../../src/contract/figures.ts";
+import { visible } from "./words.ts";
 
 const AXES = 58;
 /** px between two workers. */

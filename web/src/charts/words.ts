@@ -1,23 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 4 h". Pure. */
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 99_950) return `${(ms / 1_000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
-  const hours = Math.floor(minutes / 60);
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
-}
-
-/** The same to the second, or the minute: of what is a guess, or changes as it is read. Pure. */
-export function roughText(ms: number): string {
-  if (ms < 99_500) return `${Math.round(ms / 1_000)} s`;
-  return ms < 5_970_000 ? `${Math.round(ms / 60_000)} min` : durationText(ms);
-}
-
 /** "7", "1,234", "12.3 k", "4.5 M": at most five digits. Pure. */
 export function countText(count: number): string {
   if (count < 10_000) return wholeText(count);
@@ -51,8 +33,4 @@ export function visible(text: string): string {
 /** "1 call", "1,234 calls". Pure. */
 export function counted(count: number, word: string): string {
   return `${wholeText(count)} ${word}${count === 1 ? "" : "s"}`;
-}
-
-function two(count: number): string {
-  return String(count).padStart(2, "0");
 }

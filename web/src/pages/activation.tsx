@@ -11,7 +11,8 @@ import { Live } from "../activation/live.tsx";
 import { Tokens } from "../activation/tokens.tsx";
 import { useStory } from "../activation/use-story.ts";
 import { askJson, segment } from "../ask.ts";
-import { durationText, visible, wholeText } from "../charts/words.ts";
+import { durationText } from "../../../src/contract/figures.ts";
+import { visible, wholeText } from "../charts/words.ts";
 import { ActionButton } from "../confirm.tsx";
 import { Fact, isUnknown, Moment, Name, NotThere, State, Trouble } from "../parts.tsx";
 

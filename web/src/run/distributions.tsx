@@ -4,7 +4,8 @@ import { sumUsage, usageText } from "../../../src/contract/usage.ts";
 import { distributionOf, type Distribution } from "../charts/histogram.ts";
 import { histogramOption } from "../charts/histogram-option.ts";
 import type { Palette } from "../charts/palette.ts";
-import { countText, durationText, rewardText, wholeText } from "../charts/words.ts";
+import { durationText } from "../../../src/contract/figures.ts";
+import { countText, rewardText, wholeText } from "../charts/words.ts";
 import { Chart } from "../chart.tsx";
 import type { TableRow } from "./table-rows.ts";
 

@@ -2,7 +2,8 @@
 import { Link } from "wouter-preact";
 import type { RunReply } from "../../../src/api/run-view.ts";
 import { MARK_NAMES, type Mark } from "../charts/palette.ts";
-import { roughText, wholeText } from "../charts/words.ts";
+import { roughDurationText } from "../../../src/contract/figures.ts";
+import { wholeText } from "../charts/words.ts";
 import { Fact, Moment, Shape, State } from "../parts.tsx";
 import { filterIn, searchOf } from "./filter.ts";
 
@@ -33,7 +34,7 @@ export function Summary({ run }: { run: RunReply }) {
           <strong class="big">{share} %</strong> <span class="dim">{`${wholeText(over)} of ${wholeText(total)}`}</span>
         </Fact>
         <Fact name="Left">
-          {over === total ? "nothing" : run.eta_seconds === null ? "not known yet" : `about ${roughText(run.eta_seconds * 1_000)}`}
+          {over === total ? "nothing" : run.eta_seconds === null ? "not known yet" : `about ${roughDurationText(run.eta_seconds * 1_000)}`}
         </Fact>
         <Fact name="Rate">{run.ended_per_minute === null ? "–" : `${run.ended_per_minute.toFixed(1)} / min`}</Fact>
         <Fact name={rollouts === null ? "Running" : "Sessions running"}>
@@ -117,7 +118,7 @@ export function HeldBack({ run: { paused, breaker, budget } }: { run: RunReply }
       {breaker !== null && (
         <p class="trouble" role="status">
           <Shape mark="failed" /> Holds itself back since <Moment at={breaker.opened_at} />: {breaker.cause_code}. {breaker.reason}{" "}
-          {breaker.retry_in_seconds !== null && `One may try in ${roughText(breaker.retry_in_seconds * 1_000)}.`}
+          {breaker.retry_in_seconds !== null && `One may try in ${roughDurationText(breaker.retry_in_seconds * 1_000)}.`}
         </p>
       )}
       {paused !== null && (
