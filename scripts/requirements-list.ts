@@ -159,7 +159,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault D6", claimed: false, text: "Task ids are taken wherever activation ids are, and attempts count alike" },
   { id: "fault D7", claimed: false, text: "The same commands work on local and on server runs" },
   { id: "fault D8", claimed: false, text: "Refused rows are counted everywhere, as refused" },
-  { id: "fault D9", claimed: false, text: "A wrong environment is said in one sentence with its remedy" },
-  { id: "fault D10", claimed: false, text: "Too few file descriptors are told with the number needed" },
+  { id: "fault D9", claimed: true, text: "A wrong environment is said in one sentence with its remedy" },
+  { id: "fault D10", claimed: true, text: "Too few file descriptors are told with the number needed" },
   { id: "fault D11", claimed: false, text: "Preflight and Codex go the same way through proxies" },
 ];
