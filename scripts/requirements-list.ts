@@ -154,7 +154,7 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault D1", claimed: false, text: "No prompt goes to a host that nobody named" },
   { id: "fault D2", claimed: false, text: "The same request twice is the same request" },
   { id: "fault D3", claimed: false, text: "A refused model key is told before, or as, the session's end, and is terminal" },
-  { id: "fault D4", claimed: false, text: "A reader that goes away ends a command quietly" },
+  { id: "fault D4", claimed: true, text: "A reader that goes away ends a command quietly" },
   { id: "fault D5", claimed: false, text: "What can be run again says how, and what cannot offers nothing" },
   { id: "fault D6", claimed: false, text: "Task ids are taken wherever activation ids are, and attempts count alike" },
   { id: "fault D7", claimed: false, text: "The same commands work on local and on server runs" },

@@ -11,6 +11,7 @@ import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { failureOf } from "./fail.ts";
 import { gcCommand } from "./gc.ts";
+import { outliveReaders } from "./outlive-readers.ts";
 import { replayCommand } from "./replay.ts";
 import { reportCommand } from "./report.ts";
 import { resultsCommand } from "./results.ts";
@@ -63,6 +64,8 @@ const commands = [
 ];
 for (const command of commands) program.addCommand(command);
 for (const command of [program, ...program.commands]) command.exitOverride();
+
+program.hook("preAction", (_program, action) => outliveReaders(action.name()));
 
 try {
   await program.parseAsync();
