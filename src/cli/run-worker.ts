@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Environment } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { requireDescriptors } from "../host/descriptors.ts";
 import { aborted } from "../rollout/waiting.ts";
 import { startMeteredWorker } from "./metered-worker.ts";
 import { prepareMachine } from "./machine.ts";
@@ -9,6 +10,7 @@ import { openServingStation } from "./station.ts";
 
 /** Takes activations until SIGTERM or SIGINT, or until its embedded Redis is gone for good. Throws RollcallError. */
 export async function runWorker({ settings, env, outDir }: { settings: Settings; env: Environment; outDir: string | null }): Promise<void> {
+  requireDescriptors(settings.concurrency);
   const machine = await prepareMachine(settings, env);
   const station = await openServingStation({ settings, env, outDir, service: "rollcall-worker" });
   const stop = stopSignals();

@@ -8,6 +8,7 @@ import { RETRY_POLICIES, type RetryPolicy } from "../rollout/again.ts";
 import { COLLECT, type Collect } from "../rollout/collect-files.ts";
 import type { BatchBudget } from "../rollout/budget.ts";
 import { exitCodeOf } from "../rollout/exit-code.ts";
+import { requireDescriptors } from "../host/descriptors.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { checkModel } from "../rollout/preflight.ts";
 import { humanReporter, jsonReporter } from "../rollout/progress.ts";
@@ -93,12 +94,13 @@ async function run(tasks: string, flags: RunFlags): Promise<number> {
     );
   if (flags.detach === true) return detached(flags.out, terminal);
 
+  const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
+  if (worksHere) requireDescriptors(flags.workers ?? settings.concurrency);
   const stop = stopSignals();
   const offHangup = onHangup(() => terminal.redirect(join(flags.out, OUTPUT_FILES.log)));
   let machine: Promise<Machine> | null = null;
   const prepared = (): Promise<Machine> =>
     (machine ??= import("./machine.ts").then(({ prepareMachine }) => prepareMachine(settings, process.env)));
-  const worksHere = url === undefined && (settings.redis_url === undefined || flags.workers !== undefined);
   try {
     const { summary, summaryPath } = await runBatch(await batchRequest(tasks, flags, settings, resources, stop.signal), {
       reporter: flags.json === true ? jsonReporter((value) => terminal.data(JSON.stringify(value)), terminal) : humanReporter(terminal),

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { hasErrno, RollcallError } from "../errors.ts";
-import { makeDirectory } from "../host/directory.ts";
+import { makeDirectory, whyUnusable } from "../host/directory.ts";
 
 /** The two unix sockets of one embedded Redis. */
 export interface EmbeddedSockets {
@@ -91,7 +91,13 @@ export async function futureRealpath(path: string): Promise<string> {
   try {
     return await realpath(absolute);
   } catch (error) {
-    if (!hasErrno(error, "ENOENT") && !hasErrno(error, "ENOTDIR")) throw error; // what is in the way shows when it is made
+    if (!hasErrno(error, "ENOENT") && !hasErrno(error, "ENOTDIR")) {
+      const fix = "set state_dir (ROLLCALL_STATE_DIR), or HOME, to a directory that this user can write to";
+      throw new RollcallError("directory_unusable", `cannot use ${absolute} for Redis' data: ${whyUnusable(error)}; ${fix}`, {
+        cause: error,
+      });
+    }
+    // What is in the way shows when it is made.
     return join(await futureRealpath(dirname(absolute)), basename(absolute));
   }
 }

@@ -31,13 +31,15 @@ export type RowDefaults = Pick<Settings, "taskset" | "max_attempts" | "required_
 
 const SHORT_FIELDS = ["id", "input", "tool_grants", "files", "outputs", "required_tools", "max_attempts", "metadata", "task_data"] as const;
 
+export const PART_OF_JSON = "it is a part of a JSON text that runs over several lines";
+
 /** One line as a row. Never quotes the line: it may hold a token. Pure. */
 export function parseRow(text: string): { row: Row } | { problem: RowProblem } {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return { problem: notARow(looksLikeWholeJson(text) ? "it is a part of a JSON text that runs over several lines" : "it is not JSON") };
+    return { problem: notARow(looksLikeWholeJson(text) ? PART_OF_JSON : "it is not JSON") };
   }
   if (isRow(value)) return { row: value };
   return {

@@ -26,6 +26,7 @@ import {
   type RowDefaults,
   type RowProblem,
   withCreateParams,
+  PART_OF_JSON,
 } from "./task-row.ts";
 
 /** Longest line of a task file. A prompt has at most 1 MB and local files are named, not pasted. */
@@ -267,6 +268,8 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
 
 /** Every bad row with every reason, for people. */
 export function describeBadRows(path: string, check: TaskCheck): string {
+  if (isPrettyPrinted(check))
+    return `${path} is JSON over several lines; a task file has one task on each line. \`jq -c 'if type == "array" then .[] else . end' ${path} > tasks.jsonl\` makes one`;
   const lines = check.bad.flatMap(({ line, taskId, problems }) => {
     const name = taskId === null ? "" : ` (id ${JSON.stringify(taskId.length > 60 ? `${taskId.slice(0, 60)}...` : taskId)})`;
     return problems.map(
@@ -275,4 +278,14 @@ export function describeBadRows(path: string, check: TaskCheck): string {
   });
   if (check.badRows > check.bad.length) lines.push(`  and ${check.badRows - check.bad.length} more`);
   return `${path}: ${check.badRows} of ${check.rows} rows cannot be run:\n${lines.join("\n")}`;
+}
+
+/** A row that was pasted as an editor formats it: each of its lines is a bad row for the same reason. */
+function isPrettyPrinted({ bad, rows, badRows }: TaskCheck): boolean {
+  return (
+    badRows === rows &&
+    bad[0]?.line === 1 &&
+    bad.every(({ problems }) => problems[0]?.code === "not_jsonl") &&
+    bad[0].problems[0]!.message === PART_OF_JSON
+  );
 }

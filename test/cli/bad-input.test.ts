@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { failureOf } from "../../src/cli/fail.ts";
+import { nodeTooOld } from "../../src/cli/startable.ts";
+import { openFilesLimit, tooFewDescriptors } from "../../src/host/descriptors.ts";
 import { openOutputDir } from "../../src/rollout/output-dir.ts";
 import { rollcall } from "../support/rollcall-command.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -47,6 +51,16 @@ describe("rollcall run refuses, with exit code 2 and nothing run,", () => {
       "one bad row among 200",
       Array.from({ length: 200 }, (_, index) => ({ id: `t${index}`, input: index === 100 ? "" : "x" })),
       /1 of 200 rows[^]*line 101 \(id "t100"\): input: the user's text is empty[^]*Nothing was run\.[^]*--skip-invalid/,
+    ],
+    [
+      "a transport that there is none of [fault D9]",
+      [{ id: "a", input: "x", tool_grants: [{ ...GRANT, connection: { transport: "http", url: "http://x/" } }] }],
+      /tool_grants\[0\]\.connection\.transport: there is no such kind; accepted: "streamable_http" or "stdio"\n/,
+    ],
+    [
+      "a pretty-printed row, in one sentence [fault D9]",
+      [JSON.stringify({ id: "a", input: "x", tool_grants: [], metadata: { a: 1, b: 2 } }, null, 2)],
+      /^rollcall: [^\n]*tasks\.jsonl is JSON over several lines; a task file has one task on each line\. `jq -c [^\n]*` makes one\nNothing was run\./,
     ],
     [
       "duplicate ids",
@@ -221,5 +235,65 @@ describe("rollcall doctor", () => {
     expect(stdout).toMatch(/^fail +key +ROLLCALL_SECRET_KEY is not set/m);
     expect(stdout + stderr).not.toContain("s3cret");
     expect(code).toBe(1);
+  });
+});
+
+describe("a wrong environment is said in one sentence with its remedy:", () => {
+  it("a Node that is too old, before anything else [fault D9]", async () => {
+    const older = encodeURIComponent('Object.defineProperty(process.versions, "node", { value: "18.20.4" })');
+    const { code, stderr } = await rollcall(["doctor"], { env: { NODE_OPTIONS: `--import data:text/javascript,${older}` } });
+    expect(stderr).toBe(
+      "rollcall: Node 18.20.4 is too old: Rollcall needs 20.19 or newer (https://nodejs.org, or your system's package manager)\n",
+    );
+    expect(code).toBe(2);
+    const { engines } = JSON.parse(readFileSync("package.json", "utf8")) as { engines: { node: string } };
+    expect(engines.node).toBe(">=20.19");
+    expect([nodeTooOld("20.19.0"), nodeTooOld("22.1.0"), nodeTooOld("20.18.3") === null]).toEqual([null, null, false]);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)("a HOME of somebody else [fault D9]", async () => {
+    const home = join(root, "home");
+    mkdirSync(home, { mode: 0o700 });
+    const shared = join(root, "shared");
+    mkdirSync(shared);
+    chmodSync(shared, 0o777);
+    chmodSync(root, 0o755);
+    writeTasks([{ id: "a", input: "x" }]);
+    const env = { HOME: join(home, "user"), TMPDIR: shared };
+    const { code, stderr } = await rollcall(["run", tasks, "--out", join(shared, "out"), "--model", "m"], { env, uid: 65_534 });
+    expect(stderr).toMatch(/^rollcall: cannot use .*home\/user.*: permission denied.*; set state_dir \(ROLLCALL_STATE_DIR\)/m);
+    expect(stderr).not.toMatch(/internal error|realpath/);
+    expect(code).toBe(2);
+  });
+
+  it.each([
+    [64, ""],
+    [100, ""],
+    [300, ", or use --concurrency 2"],
+  ])("%i file descriptors, with the number that is needed [fault D10]", (limit, fewer) => {
+    writeTasks([{ id: "a", input: "x" }]);
+    const command = [process.execPath, "dist/src/cli/main.js", "run", tasks, "--out", out, "--model", "m", "--concurrency", "8"];
+    const run = spawnSync("sh", ["-c", `ulimit -n ${limit}; exec "$@"`, "sh", ...command], { encoding: "utf8" });
+    expect(run.stderr).toBe(
+      `rollcall: this process may open ${limit} files at once, and 8 sessions at once need 416: raise that first ` +
+        "(`ulimit -n 416`; systemd: LimitNOFILE=416; Docker: --ulimit nofile=416)" +
+        `${fewer}\n`,
+    );
+    expect({ code: run.status, made: existsSync(out) }).toEqual({ code: 2, made: false });
+  });
+
+  it("what the system refuses, wherever it comes up [fault D9]", () => {
+    const thrown = (code: string): Error => Object.assign(new Error(`${code}: x`), { code, syscall: "open", path: "/some/place" });
+    expect(failureOf(thrown("EACCES"))).toMatchObject({
+      text: expect.stringMatching(/^rollcall: \/some\/place: permission denied: /),
+      exitCode: 75,
+    });
+    expect(failureOf(thrown("ENOSPC")).text).toContain("/some/place: the disk is full: make room");
+    expect(failureOf(thrown("EMFILE")).text).toContain("ulimit -n");
+    expect(failureOf(thrown("EISDIR"))).toMatchObject({ text: expect.stringContaining("internal error"), exitCode: 70 });
+    expect(tooFewDescriptors(280, 4)).toContain(", or use --concurrency 1");
+    expect(tooFewDescriptors(336, 4)).toBeNull();
+    expect(openFilesLimit("Max open files            1024                 4096                 files\n")).toBe(1_024);
+    expect(openFilesLimit("Max open files            unlimited            unlimited            files\n")).toBeNull();
   });
 });

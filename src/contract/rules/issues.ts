@@ -20,6 +20,14 @@ export function fromIssue(issue: z.core.$ZodIssue, raw: unknown): Refusal[] {
     const closest = issue.errors.toSorted((a, b) => a.length - b.length)[0]!;
     return closest.flatMap((inner) => fromIssue({ ...inner, path: [...issue.path, ...inner.path] }, raw));
   }
+  if (issue.code === "invalid_union" && "discriminator" in issue && typeof issue.discriminator === "string") {
+    const given = valueAt(raw, issue.path);
+    const what = given === undefined ? "it is missing" : "there is no such kind";
+    const kinds = "options" in issue && Array.isArray(issue.options) ? issue.options.map((kind) => JSON.stringify(kind)).join(" or ") : "";
+    return [
+      refusal(given === undefined ? "missing_field" : "invalid_field", path, what, kinds === "" ? "see schemas/activation.json" : kinds),
+    ];
+  }
   const missing = issue.code === "invalid_type" && valueAt(raw, issue.path) === undefined;
   return [refusal(missing ? "missing_field" : "invalid_field", path, missing ? "it is missing" : issue.message, accepts(issue))];
 }
