@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
+import { hasMoreValues } from "../contract/count-values.ts";
 import { admit, type Refusal } from "../contract/refusals.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
@@ -10,6 +11,8 @@ import { ApiProblem, refusedProblem } from "./problem.ts";
 import { withServerDefaults } from "./server-defaults.ts";
 
 const MOST = 1_000;
+/** Of all of them together: nobody else is served while they are looked at. */
+const MOST_VALUES = 300_000;
 
 type Entry = { accepted: true; activation: SessionActivation } | { accepted: false; raw: unknown; refusals: Refusal[] };
 
@@ -26,6 +29,12 @@ export async function enqueueRequest(
   const raws: unknown[] = several ? body : [body];
   if (raws.length === 0 || raws.length > MOST)
     throw new ApiProblem(422, "request_invalid", `${raws.length} activations in one request; send 1 to ${MOST}`);
+  if (hasMoreValues(raws, MOST_VALUES))
+    throw new ApiProblem(
+      413,
+      "request_too_large",
+      `more than ${MOST_VALUES} values (fields and elements, at all depths) in one request: send fewer activations at once`,
+    );
   const entries = raws.map((raw): Entry => {
     const complete = isRecord(raw) && defaults !== undefined ? withServerDefaults(raw, defaults) : raw;
     const admission = admit(isRecord(complete) ? withDerivedIds(complete, runId) : complete, policy);
