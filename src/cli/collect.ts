@@ -4,6 +4,7 @@ import { openArtifactStore } from "../artifacts/open-store.ts";
 import { collectResults } from "../rollout/collect.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
+import { printable } from "../printable.ts";
 
 export function collectCommand(): Command {
   const command = new Command("collect")
@@ -13,7 +14,7 @@ export function collectCommand(): Command {
   return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {
     const { artifacts, s3 } = await settingsFrom(flags);
     const { summary, results, kept } = await collectResults(out, (root) => openArtifactStore(artifacts ?? root, s3));
-    process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
-    process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`);
+    process.stdout.write(printable(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`));
+    process.stderr.write(printable(`collected ${results} results${kept > 0 ? `, kept ${kept} refused rows` : ""}: ${out}\n`));
   });
 }

@@ -14,6 +14,7 @@ import type { SessionActivation } from "../contract/activation.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, withModelFlags, type SettingsFlags } from "./settings-flags.ts";
 import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
+import { printable } from "../printable.ts";
 
 interface EnqueueFlags extends SettingsFlags, ServerFlags, TaskFlags {
   runId?: string;
@@ -39,9 +40,11 @@ export function enqueueCommand(): Command {
     });
     const { added, joined, ended } = counts;
     process.stdout.write(
-      flags.json === true
-        ? `${JSON.stringify({ run_id, ...counts })}\n`
-        : `run ${run_id}: ${added} queued${joined + ended === 0 ? "" : `, ${joined} were there, ${ended} have ended before`}\n`,
+      printable(
+        flags.json === true
+          ? `${JSON.stringify({ run_id, ...counts })}\n`
+          : `run ${run_id}: ${added} queued${joined + ended === 0 ? "" : `, ${joined} were there, ${ended} have ended before`}\n`,
+      ),
     );
   });
 }
@@ -56,7 +59,7 @@ async function enqueueFile(
     if (check.badRows > 0) throw new RollcallError("tasks_invalid", `${describeBadRows(source.path, check)}\nNothing was queued.`);
     if (check.rows === 0) throw new RollcallError("tasks_empty", `${source.path} has no tasks`);
   };
-  await checkWithReferences(source, requireGood, (line) => void process.stderr.write(`${line}\n`));
+  await checkWithReferences(source, requireGood, (line) => void process.stderr.write(printable(`${line}\n`)));
   const counts = { added: 0, joined: 0, ended: 0 };
   const { send, putInput, close } = await openSender(flags, given);
   try {

@@ -8,6 +8,7 @@ import { explain } from "../activation/explain.ts";
 import { explanationText } from "../rollout/explain-text.ts";
 import { findResult, readResultFile } from "../rollout/find-result.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
+import { printable } from "../printable.ts";
 
 export function explainCommand(): Command {
   return new Command("explain")
@@ -17,7 +18,7 @@ export function explainCommand(): Command {
     .option("--json", "as JSON on stdout")
     .action(async (named: string, { out, json }: { out?: string; json?: true }) => {
       const explanation = explain(await resultNamed(named, out));
-      process.stdout.write(`${json === true ? JSON.stringify(explanation) : explanationText(explanation)}\n`);
+      process.stdout.write(printable(`${json === true ? JSON.stringify(explanation) : explanationText(explanation)}\n`));
     });
 }
 

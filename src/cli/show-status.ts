@@ -13,7 +13,7 @@ import type { RolloutNow } from "../resources/find-rollouts.ts";
 import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { amount, duration } from "../rollout/summary-table.ts";
 import type { Reply } from "./control-actions.ts";
 import type { Target } from "./control-target.ts";
