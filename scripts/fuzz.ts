@@ -7,7 +7,15 @@ import { oneOf, wholeNumber } from "../src/cli/options.ts";
 import { readStdout } from "../src/codex/stdout.ts";
 import { createRedactStream, redactText } from "../src/redact/index.ts";
 import { foldsToValidFacts, readsEachLine, storesWhatItRead, type Reader } from "../test/codex/reader-properties.ts";
-import { foreignBytes, harmless, streamed, survivesNoCut, survivesNowhere, type Redactor } from "../test/redact/redactor-properties.ts";
+import {
+  eitherEnd,
+  foreignBytes,
+  harmless,
+  streamed,
+  survivesNoCut,
+  survivesNowhere,
+  type Redactor,
+} from "../test/redact/redactor-properties.ts";
 
 const PLANTS = ["redactor", "stream", "reader"] as const;
 type Plant = (typeof PLANTS)[number];
@@ -30,7 +38,17 @@ function properties(plant: Plant | undefined): Record<string, fc.IRawProperty<un
     createRedactStream: plant === "stream" ? (set) => createRedactStream(set, { endsAtCut: true }) : createRedactStream,
   };
   const reader: Reader = { readStdout: plant === "reader" ? withoutTornLine : readStdout };
-  const all = { survivesNowhere, survivesNoCut, harmless, streamed, foreignBytes, readsEachLine, foldsToValidFacts, storesWhatItRead };
+  const all = {
+    survivesNowhere,
+    survivesNoCut,
+    eitherEnd,
+    harmless,
+    streamed,
+    foreignBytes,
+    readsEachLine,
+    foldsToValidFacts,
+    storesWhatItRead,
+  };
   const subject = { ...redactor, ...reader };
   return Object.fromEntries(Object.entries(all).map(([name, make]) => [name, make(subject) as fc.IRawProperty<unknown>]));
 }

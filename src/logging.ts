@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { pino } from "pino";
+import { printable } from "./printable.ts";
 import { redactText, redactValue, type LiveSecrets } from "./redact/index.ts";
 
 export type LoggerOptions = {
@@ -21,7 +22,7 @@ export function createLogger(options: LoggerOptions): pino.Logger {
   const { level, secrets, destination = process.stderr, base = {} } = options;
   const redacting = {
     write(line: string): void {
-      destination.write(redactLine(secrets, line));
+      destination.write(printable(redactLine(secrets, line)));
     },
   };
   return pino(

@@ -70,3 +70,13 @@ it("the command that ioredis hangs on its errors, with the password in it, is no
   expect(entries()[0]).toMatchObject({ err: { message: failed.message, stack: expect.stringContaining("logging.test.ts") as string } });
   expect(entries()[1]).toMatchObject({ err: "no error at all" });
 });
+
+it("what could steer a terminal is escaped in log lines, which stay the same JSON [fault C8]", () => {
+  const { destination, entries, text } = lines();
+  const log = createLogger({ level: "info", secrets: new LiveSecrets(), destination });
+  const reason = "\u001b[2J\u009b31m\u061c\u202e\ufeff\u{e0041} 日本 👩‍👩‍👧";
+  log.info({ reason }, reason);
+  expect(text()).not.toMatch(/[\u001b\u009b\u061c\u202e\ufeff]|\u{e0041}/u);
+  expect(text()).toContain("日本 👩‍👩‍👧");
+  expect(entries()).toMatchObject([{ reason, msg: reason }]);
+});

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
+import { hasMoreValues } from "../contract/count-values.ts";
 import { newRunId } from "../contract/identity.ts";
 import { admit, type Refusal } from "../contract/refusals.ts";
 import { enqueueAgain } from "../queue/enqueue-again.ts";
@@ -14,6 +15,8 @@ import { ApiProblem, refusedProblem } from "./problem.ts";
 import { withServerDefaults } from "./server-defaults.ts";
 
 const MOST = 1_000;
+/** Of all of them together: nobody else is served while they are looked at. */
+const MOST_VALUES = 300_000;
 
 type Entry = { accepted: true; activation: SessionActivation } | { accepted: false; raw: unknown; refusals: Refusal[] };
 
@@ -31,6 +34,12 @@ export async function enqueueRequest(
   const raws: unknown[] = several ? body : [body];
   if (raws.length === 0 || raws.length > MOST)
     throw new ApiProblem(422, "request_invalid", `${raws.length} activations in one request; send 1 to ${MOST}`);
+  if (hasMoreValues(raws, MOST_VALUES))
+    throw new ApiProblem(
+      413,
+      "request_too_large",
+      `more than ${MOST_VALUES} values (fields and elements, at all depths) in one request: send fewer activations at once`,
+    );
   const unassigned = runId === null ? raws.flatMap((raw) => (idsIn(raw).run_id === null ? (idsIn(raw).activation_id ?? []) : [])) : [];
   const there = await runsOf(queues, unassigned);
   const otherwise = runId ?? newRun ?? runForIds(unassigned);

@@ -10,6 +10,7 @@ import { isKnownRun } from "../queue/run-status.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import type { CleanFlags } from "./clean.ts";
 import { openDesk } from "./desk.ts";
+import { printable } from "../printable.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -18,7 +19,8 @@ export async function clean(flags: CleanFlags, { settings, env }: { settings: Se
   const desk = await openDesk({ settings, env, out: flags.out ?? null, records: false });
   try {
     const dryRun = flags.dryRun === true;
-    const print = (data: object, text: string): void => void process.stdout.write(`${flags.json === true ? JSON.stringify(data) : text}\n`);
+    const print = (data: object, text: string): void =>
+      void process.stdout.write(printable(`${flags.json === true ? JSON.stringify(data) : text}\n`));
     const verb = dryRun ? "would remove" : "removed";
     if (flags.run === undefined) {
       const days = flags.olderThan ?? settings.retention.ended_jobs_days;

@@ -4,6 +4,7 @@ import { openArtifactStore } from "../artifacts/open-store.ts";
 import { collectResults } from "../rollout/collect.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
+import { printable } from "../printable.ts";
 
 export function collectCommand(): Command {
   const command = new Command("collect")
@@ -13,8 +14,9 @@ export function collectCommand(): Command {
   return withConfigFlag(command).action(async ({ out, json, ...flags }: SettingsFlags & { out: string; json?: true }) => {
     const { artifacts, s3 } = await settingsFrom(flags);
     const { summary, results, kept, remarks } = await collectResults(out, (root) => openArtifactStore(artifacts ?? root, s3));
-    for (const remark of remarks) process.stderr.write(`${remark}\n`);
-    process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
-    process.stderr.write(`collected ${results} results${kept > 0 ? `, kept ${kept} lines that the store does not have` : ""}: ${out}\n`);
+    for (const remark of remarks) process.stderr.write(printable(`${remark}\n`));
+    process.stdout.write(printable(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`));
+    const lines = kept > 0 ? `, kept ${kept} lines that the store does not have` : "";
+    process.stderr.write(printable(`collected ${results} results${lines}: ${out}\n`));
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { evidenceOpener, withGatherFlags, type GatherFlags } from "./gather-out.ts";
+import { printable } from "../printable.ts";
 
 export function compareCommand(): Command {
   const command = new Command("compare")
@@ -15,7 +16,7 @@ export function compareCommand(): Command {
       const { compareRuns } = await import("../report/compare.ts");
       const comparison = compareRuns(await gatherRun(first, options), await gatherRun(second, options));
       const { comparisonText } = await import("../report/compare-text.ts");
-      process.stdout.write(`${json === true ? JSON.stringify(comparison) : comparisonText(comparison)}\n`);
+      process.stdout.write(printable(`${json === true ? JSON.stringify(comparison) : comparisonText(comparison)}\n`));
     },
   );
 }

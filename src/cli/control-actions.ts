@@ -22,6 +22,7 @@ import { findTarget, type Target } from "./control-target.ts";
 import { openDesk, runOf, type Desk } from "./desk.ts";
 import { clientOf } from "./server-client.ts";
 import { showStatus } from "./show-status.ts";
+import { printable } from "../printable.ts";
 
 /** What a command answers: for programs, for people, and how it exits. */
 export interface Reply {
@@ -48,7 +49,7 @@ export async function control(
 }
 
 function print(action: ControlAction, { data, lines, exitCode }: Reply, flags: ControlFlags): number {
-  process.stdout.write(`${flags.json === true ? JSON.stringify({ action, ...data }) : lines.join("\n")}\n`);
+  process.stdout.write(printable(`${flags.json === true ? JSON.stringify({ action, ...data }) : lines.join("\n")}\n`));
   return exitCode;
 }
 

@@ -5,6 +5,7 @@ import type { Settings } from "../config/settings.ts";
 import type { CheckLine } from "./checks.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { oneOf } from "./options.ts";
+import { printable } from "../printable.ts";
 
 export function doctorCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("doctor")
@@ -19,7 +20,7 @@ export function doctorCommand(setExitCode: (code: number) => void): Command {
       flags.json === true
         ? JSON.stringify(lines)
         : lines.map(({ state, what, text }) => `${state.padEnd(4)}  ${what.padEnd(7)}  ${text}`).join("\n");
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(printable(`${text}\n`));
     if (lines.some(({ state }) => state === "fail")) setExitCode(1);
   });
 }

@@ -21,6 +21,7 @@ import { oneOf } from "./options.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, withModelFlags, type SettingsFlags } from "./settings-flags.ts";
 import { taskSource, withTaskFlags, type TaskFlags } from "./task-source.ts";
+import { printable } from "../printable.ts";
 
 interface EnqueueFlags extends SettingsFlags, ServerFlags, TaskFlags {
   runId?: string;
@@ -55,9 +56,11 @@ export function enqueueCommand(): Command {
     });
     const { added, again, joined, ended } = counts;
     process.stdout.write(
-      flags.json === true
-        ? `${JSON.stringify({ run_id, ...counts })}\n`
-        : `run ${run_id}: ${added} queued${again === 0 ? "" : `, ${again} of them again`}${joined + ended === 0 ? "" : `, ${joined} were there, ${ended} have ended before`}\n`,
+      printable(
+        flags.json === true
+          ? `${JSON.stringify({ run_id, ...counts })}\n`
+          : `run ${run_id}: ${added} queued${again === 0 ? "" : `, ${again} of them again`}${joined + ended === 0 ? "" : `, ${joined} were there, ${ended} have ended before`}\n`,
+      ),
     );
   });
 }
@@ -72,7 +75,7 @@ async function enqueueFile(
     if (check.badRows > 0) throw new RollcallError("tasks_invalid", `${describeBadRows(source.path, check)}\nNothing was queued.`);
     if (check.rows === 0) throw new RollcallError("tasks_empty", `${source.path} has no tasks`);
   };
-  await checkWithReferences(source, requireGood, (line) => void process.stderr.write(`${line}\n`));
+  await checkWithReferences(source, requireGood, (line) => void process.stderr.write(printable(`${line}\n`)));
   const counts = { added: 0, again: 0, joined: 0, ended: 0 };
   const sender = await openSender(flags, given);
   const count = ({ activation_id, outcome, fields = [] }: EnqueueAnswer): void => {

@@ -10,6 +10,7 @@ import { RollcallError } from "../errors.ts";
 import { explanationText } from "../rollout/explain-text.ts";
 import { findResult, readResultFile } from "../rollout/find-result.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
+import { printable } from "../printable.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 
@@ -28,7 +29,7 @@ export function explainCommand(): Command {
     const { out, json, server } = flags;
     const result = server === undefined ? await resultNamed(named, out) : await resultThere(named, server, flags);
     const explanation = explain(result);
-    process.stdout.write(`${json === true ? JSON.stringify(explanation) : explanationText(explanation)}\n`);
+    process.stdout.write(printable(`${json === true ? JSON.stringify(explanation) : explanationText(explanation)}\n`));
   });
 }
 

@@ -5,6 +5,7 @@ import { amount } from "../rollout/summary-table.ts";
 import { evidenceOpener } from "./gather-out.ts";
 import { oneOf } from "./options.ts";
 import { withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
+import { printable } from "../printable.ts";
 
 export function exportCommand(): Command {
   const command = new Command("export")
@@ -18,10 +19,10 @@ export function exportCommand(): Command {
     const { exportRun } = await import("../export/export-run.ts");
     const { directory, about } = await exportRun({ out, format, to: to ?? null, partial, openEvidence: await evidenceOpener(flags) });
     if (json === true) {
-      process.stdout.write(`${JSON.stringify({ directory, ...about })}\n`);
+      process.stdout.write(printable(`${JSON.stringify({ directory, ...about })}\n`));
       return;
     }
-    process.stdout.write(`${directory}\n`);
+    process.stdout.write(printable(`${directory}\n`));
     const left = [
       ...told(about.no_conversation.length, "without a conversation, not exported"),
       ...told(about.unreadable.length, "unreadable, not exported"),
@@ -29,7 +30,9 @@ export function exportCommand(): Command {
       ...told(about.with_quarantined_artifacts, "with quarantined files (flagged in index.jsonl, never copied)"),
     ];
     process.stderr.write(
-      `${[`${amount(about.exported)} of ${amount(about.rollouts)} rollouts exported as ${about.format_version}`, ...left].join("; ")}\n`,
+      printable(
+        `${[`${amount(about.exported)} of ${amount(about.rollouts)} rollouts exported as ${about.format_version}`, ...left].join("; ")}\n`,
+      ),
     );
   });
 }

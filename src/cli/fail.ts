@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { CommanderError } from "commander";
 import { messageOf, RollcallError } from "../errors.ts";
+import { printable } from "../printable.ts";
 import { redisTrouble } from "../redis/trouble.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 
@@ -10,19 +11,21 @@ export function failureOf(thrown: unknown): { text: string | null; exitCode: num
     // commander has printed it already; --help and --version are thrown as well.
     return { text: null, exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage };
   }
-  if (thrown instanceof RollcallError) return { text: `rollcall: ${thrown.message}`, exitCode: thrown.exitCode };
+  if (thrown instanceof RollcallError) return { text: printable(`rollcall: ${thrown.message}`), exitCode: thrown.exitCode };
   const trouble = redisTrouble(thrown);
   if (trouble !== null) {
     const text = `rollcall: ${trouble.text}\nWhat ended is saved; once that is put right the same command goes on.`;
-    return { text, exitCode: EXIT.interrupted };
+    return { text: printable(text), exitCode: EXIT.interrupted };
   }
   const machine = machineTrouble(thrown);
   if (machine !== null) {
     const text = `rollcall: ${machine}\nWhat ended is saved; once that is put right the same command goes on. \`rollcall doctor\` checks this machine.`;
-    return { text, exitCode: EXIT.interrupted };
+    return { text: printable(text), exitCode: EXIT.interrupted };
   }
   return {
-    text: `rollcall: internal error: ${messageOf(thrown)}\nResults so far are saved; the same command goes on. \`rollcall doctor\` checks this machine.`,
+    text: printable(
+      `rollcall: internal error: ${messageOf(thrown)}\nResults so far are saved; the same command goes on. \`rollcall doctor\` checks this machine.`,
+    ),
     exitCode: EXIT.internal,
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
+import { printable } from "../printable.ts";
 
 export function gcCommand(setExitCode: (code: number) => void): Command {
   const command = new Command("gc")
@@ -16,7 +17,7 @@ export function gcCommand(setExitCode: (code: number) => void): Command {
     const stayed = found.filter(({ error }) => error !== null).length;
     const lines = found.map(({ kind, what, why, done, error }) => `${done.padEnd(12)}  ${kind.padEnd(17)}  ${what}  (${error ?? why})`);
     if (lines.length === 0) lines.push("nothing was left here");
-    process.stdout.write(`${flags.json === true ? JSON.stringify({ found }) : lines.join("\n")}\n`);
+    process.stdout.write(printable(`${flags.json === true ? JSON.stringify({ found }) : lines.join("\n")}\n`));
     if (stayed > 0) setExitCode(1);
   });
 }

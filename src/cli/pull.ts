@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import { printable } from "../printable.ts";
 import { RollcallError } from "../errors.ts";
 import { COLLECT, type Collect } from "../rollout/collect-files.ts";
 import { summaryTable } from "../rollout/summary-table.ts";
@@ -37,7 +38,7 @@ export function pullCommand(): Command {
     const reader = await openReader(flags, given);
     try {
       const { id } = await reader.find(run, { run: true });
-      const say = (line: string): void => void process.stderr.write(`${line}\n`);
+      const say = (line: string): void => void process.stderr.write(printable(`${line}\n`));
       const bring = flags.server === undefined ? async () => undefined : await bringThrough(flags.server, flags, { given, collect, say });
       const openStore = (root: string): Promise<ArtifactStore> =>
         openArtifactStore(flags.server === undefined ? placeOf(settings.artifacts) : root, settings.s3);
@@ -45,7 +46,7 @@ export function pullCommand(): Command {
       const versions = { rollcall: rollcallVersion() };
       const { summary, results } = await pullRun(out, { id, from, results: endsOf(reader, id), versions }, { openStore, bring });
       const { total } = await reader.run(id);
-      process.stdout.write(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`);
+      process.stdout.write(printable(`${json === true ? JSON.stringify(summary) : summaryTable(summary)}\n`));
       say(`pulled ${results} of ${total} results of run ${id}: ${out}${results < total ? "; the rest has not ended: pull again" : ""}`);
     } finally {
       await reader.close();

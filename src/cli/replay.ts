@@ -8,7 +8,7 @@ import { activationIdSchema } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
 import { buildSecretSet } from "../redact/index.ts";
 import { findResult } from "../rollout/find-result.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { OUTPUT_FILES } from "../rollout/output-dir.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 
@@ -32,7 +32,7 @@ export function replayCommand(setExitCode: (code: number) => void): Command {
     for (const directory of await attemptDirectories(named, out, flags)) {
       const replay = await replayAttempt(directory, secrets);
       equal &&= replay === null || replay.differences.length === 0;
-      process.stdout.write(`${json === true ? JSON.stringify({ directory, ...replay }) : replayText(directory, replay)}\n`);
+      process.stdout.write(printable(`${json === true ? JSON.stringify({ directory, ...replay }) : replayText(directory, replay)}\n`));
     }
     setExitCode(equal ? 0 : 1);
   });

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { messageOf, RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { evidenceOpener, withGatherFlags, type GatherFlags } from "./gather-out.ts";
 
 export function reportCommand(): Command {
@@ -17,7 +17,7 @@ export function reportCommand(): Command {
     const { gatherRun } = await import("../report/gather.ts");
     const gathered = await gatherRun(out, { partial, passThreshold, openEvidence: await evidenceOpener(flags) });
     if (json === true) {
-      process.stdout.write(`${JSON.stringify(gathered.metrics)}\n`);
+      process.stdout.write(printable(`${JSON.stringify(gathered.metrics)}\n`));
       return;
     }
     const { reportPage } = await import("../report/page.ts");
@@ -27,7 +27,7 @@ export function reportCommand(): Command {
     const files = { "report.html": await reportPage(gathered), "report.md": reportMarkdown(gathered) };
     await writeInto(directory, files);
     for (const { name, value, note } of keyFigures(gathered.metrics)) process.stdout.write(`${printable(`${name}: ${value} (${note})`)}\n`);
-    for (const name of Object.keys(files)) process.stdout.write(`${join(directory, name)}\n`);
+    for (const name of Object.keys(files)) process.stdout.write(printable(`${join(directory, name)}\n`));
   });
 }
 

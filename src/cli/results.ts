@@ -5,6 +5,7 @@ import { wholeNumber } from "./options.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { stopSignals } from "./signals.ts";
+import { printable } from "../printable.ts";
 
 interface ResultsFlags extends SettingsFlags, ServerFlags {
   out?: string;
@@ -33,7 +34,7 @@ export function resultsCommand(): Command {
       const from = cursor === undefined ? {} : { cursor };
       for await (const line of reader.results(id, { ...from, limit, follow, bare, signal: stop.signal })) {
         // A pipe that is read slowly must not fill this process.
-        if (!process.stdout.write(`${JSON.stringify(line)}\n`)) await once(process.stdout, "drain");
+        if (!process.stdout.write(printable(`${JSON.stringify(line)}\n`))) await once(process.stdout, "drain");
       }
     } catch (error) {
       if (!stop.signal.aborted) throw error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import type { RunListReply } from "../api/routes/run-list.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { wholeNumber } from "./options.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";

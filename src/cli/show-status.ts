@@ -13,7 +13,7 @@ import type { RolloutNow } from "../resources/find-rollouts.ts";
 import { countPhases, type Phase } from "../resources/record.ts";
 import { EXIT } from "../rollout/exit-code.ts";
 import { pausedBy } from "../rollout/paused.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { durationText } from "../contract/figures.ts";
 import { amount } from "../rollout/summary-table.ts";
 import type { Reply } from "./control-actions.ts";

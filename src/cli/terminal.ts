@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createWriteStream, type WriteStream } from "node:fs";
+import { printable } from "../printable.ts";
 import type { LineSink } from "../rollout/progress.ts";
 
 /** stderr for people, until the terminal goes away; then a log file. */
@@ -21,7 +22,8 @@ export function openTerminal(): Terminal {
     drawn = false;
   }
 
-  function line(text: string): void {
+  function line(raw: string): void {
+    const text = printable(raw);
     if (log !== null) {
       log.write(`${new Date().toISOString()} ${text}\n`);
       return;
@@ -36,7 +38,7 @@ export function openTerminal(): Terminal {
     },
     line,
     redraw(text) {
-      process.stderr.write(`\r\u001b[K${text.slice(0, Math.max(20, process.stderr.columns - 1))}`);
+      process.stderr.write(`\r\u001b[K${printable(text).slice(0, Math.max(20, process.stderr.columns - 1))}`);
       drawn = true;
     },
     redirect(path) {
@@ -46,7 +48,7 @@ export function openTerminal(): Terminal {
     data(text) {
       if (log !== null) return line(text);
       clear();
-      process.stdout.write(`${text}\n`);
+      process.stdout.write(`${printable(text)}\n`);
     },
   };
 }

@@ -6,6 +6,7 @@ import { reverify, type ReverifyAnswer } from "../rollout/reverify.ts";
 import { resourcesLimitsOf, resourcesServerOf } from "./resources.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
 import { stopSignals } from "./signals.ts";
+import { printable } from "../printable.ts";
 
 interface VerifyFlags extends SettingsFlags {
   out: string;
@@ -39,11 +40,11 @@ async function verify(ids: string[], flags: VerifyFlags): Promise<number> {
       server,
       limits: resourcesLimitsOf(settings),
       openStore: (root) => openArtifactStore(settings.artifacts ?? root, settings.s3),
-      say: (line) => void process.stderr.write(`${line}\n`),
+      say: (line) => void process.stderr.write(printable(`${line}\n`)),
       signal: stop.signal,
     });
     process.stdout.write(
-      `${flags.json === true ? JSON.stringify(answer) : `verified ${answer.verified}, not verified ${answer.failed}`}\n`,
+      printable(`${flags.json === true ? JSON.stringify(answer) : `verified ${answer.verified}, not verified ${answer.failed}`}\n`),
     );
     return stop.signal.aborted ? 75 : exitCodeOf(answer);
   } finally {

@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import type { EventReply } from "../api/messages.ts";
 import type { RunReply } from "../api/run-view.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { durationText } from "../contract/figures.ts";
 import type { Reader } from "./reader.ts";
 import { withServerFlags, type ServerFlags } from "./server-client.ts";
@@ -29,7 +29,8 @@ export function watchCommand(): Command {
     try {
       const target = await reader.find(id ?? null, { run: flags.run === true });
       const lines = target.kind === "run" ? runLines(reader, target.id, stop.signal) : eventLines(reader, target.id, stop.signal);
-      for await (const { data, text } of lines) process.stdout.write(`${flags.json === true ? JSON.stringify(data) : printable(text)}\n`);
+      for await (const { data, text } of lines)
+        process.stdout.write(`${flags.json === true ? printable(JSON.stringify(data)) : printable(text)}\n`);
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     } finally {

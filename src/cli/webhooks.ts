@@ -4,6 +4,7 @@ import type { Client } from "../client/client.ts";
 import { wholeNumber } from "./options.ts";
 import { clientOf, withServerFlags, type ServerFlags } from "./server-client.ts";
 import { settingsFrom, withConfigFlag, type SettingsFlags } from "./settings-flags.ts";
+import { printable } from "../printable.ts";
 
 type WebhooksFlags = SettingsFlags & ServerFlags & { server: string; limit: number };
 
@@ -19,7 +20,8 @@ export function webhooksCommand(): Command {
     return command.action(async (...given: unknown[]) => {
       const flags = given.at(-2) as WebhooksFlags;
       const client = await clientOf(flags.server, flags, { settings: await settingsFrom(flags), env: process.env });
-      for (const line of await act(client, given.slice(0, -2).flat() as string[], flags)) process.stdout.write(`${JSON.stringify(line)}\n`);
+      for (const line of await act(client, given.slice(0, -2).flat() as string[], flags))
+        process.stdout.write(printable(`${JSON.stringify(line)}\n`));
     });
   };
   all.addCommand(

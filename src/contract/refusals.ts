@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { z } from "zod";
 import { ACTIVATION_SCHEMA_MINOR, activationSchema, type SessionActivation } from "./activation.ts";
+import { hasMoreValues } from "./count-values.ts";
 import { grantRefusals } from "./rules/grants.ts";
 import { inputRefusals } from "./rules/input.ts";
 import { fromIssue } from "./rules/issues.ts";
@@ -8,6 +9,9 @@ import { notYet, refusal, type AdmissionPolicy, type Refusal } from "./rules/ref
 import { codexRefusals, modelRefusals, sandboxRefusals } from "./rules/settings.ts";
 
 export type { AdmissionPolicy, Refusal, RefusalCode } from "./rules/refusal.ts";
+
+/** Looking at each takes microseconds, and nobody else is served meanwhile. */
+const MOST_VALUES = 100_000;
 
 export type Admission = { accepted: true; activation: SessionActivation } | { accepted: false; refusals: Refusal[] };
 
@@ -18,6 +22,13 @@ export type Admission = { accepted: true; activation: SessionActivation } | { ac
 export function admit(raw: unknown, policy: AdmissionPolicy): Admission {
   if (raw === null || typeof raw !== "object" || Array.isArray(raw)) {
     return { accepted: false, refusals: [refusal("invalid_field", "", "an activation must be a JSON object", "a JSON object")] };
+  }
+  if (hasMoreValues(raw, MOST_VALUES)) {
+    const message = `it has more than ${MOST_VALUES} values (fields and elements, at all depths)`;
+    return {
+      accepted: false,
+      refusals: [refusal("invalid_field", "", message, `at most ${MOST_VALUES}; large content goes into one text or a file`)],
+    };
   }
   const unsafe = unsafeKeys(raw, "");
   if (unsafe.length > 0) return { accepted: false, refusals: unsafe };

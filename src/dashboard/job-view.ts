@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ActivationResult } from "../contract/result.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import type { JobDetails, JobFacts } from "./job-facts.ts";
 
 /** A job as the dashboard shows it: what somebody looks for first, and where the rest is. */

@@ -14,6 +14,7 @@ import type { AgentServerPorts } from "./ports.ts";
 import { conflict, GymProblem } from "./problem.ts";
 import { seedSession } from "./seed.ts";
 import { sessionStore } from "./session-store.ts";
+import { hasMoreValues } from "../contract/count-values.ts";
 
 /**
  * The agent-session protocol of NeMo Gym. It asks for no key, because its callers cannot send one: it belongs on an address of its
@@ -76,9 +77,14 @@ export function createAgentServer(ports: AgentServerPorts): Hono<ApiEnv> {
   return app;
 }
 
+/** Looking at each takes microseconds, and nobody else is served meanwhile. */
+const MOST_VALUES = 100_000;
+
 async function jsonOf(context: Context<ApiEnv>): Promise<unknown> {
   try {
-    return await context.req.json();
+    const json: unknown = await context.req.json();
+    if (!hasMoreValues(json, MOST_VALUES)) return json;
+    throw new GymProblem(413, `a request may have ${MOST_VALUES} values (fields and elements, at all depths)`);
   } catch (error) {
     if (error instanceof SyntaxError) throw new GymProblem(422, "the body is not JSON");
     throw error;

@@ -15,6 +15,12 @@ export type Pattern = {
   readonly lineFrom: number;
   /** Shortest end of the form that is replaced where a window begins in its middle. */
   readonly endFrom: number;
+  /** First bytes that are no secret, such as "Bearer ". */
+  readonly publicBytes: number;
+  /** Whether pieces of it are looked for, see {@link piecesOf}. */
+  readonly inPieces: boolean;
+  /** False: a prefix too short to be replaced anywhere means nothing, not even before a cut: any number ends in two hex digits. */
+  readonly begins: boolean;
 };
 
 /** A prefix of this many characters, or of half the form, is replaced wherever it stands. */
@@ -23,6 +29,11 @@ const PREFIX_CHARS = 12;
 const MIN_CHARS = 4;
 /** Shorter values have no base64 forms: a few base64 characters occur by chance. */
 const MIN_BASE64_BYTES = 6;
+
+/** Of longer values, pieces are looked for as written only: there are eight codings, and each piece takes room. */
+const MAX_CODED_PIECES = 1_024;
+/** Fewer hex digits at the beginning of a window are those of anything. */
+const MIN_HEX = 8;
 
 const SCHEME = /^(?:bearer|basic|token|digest|negotiate|apikey|api-key|key|jwt|oauth)[ \t]+(?=\S)/i;
 const AUTHORIZATION_SCHEME = /^[!#$%&'*+.^_`|~\w-]+[ \t]+(?=\S)/;
@@ -79,7 +90,7 @@ function fromCharacter(bytes: Uint8Array): Uint8Array {
 }
 
 /** `publicChars`: first characters that are no secret, such as "Bearer "; they do not count towards a prefix's length. */
-function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], endFrom = 1): Pattern {
+function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], endFrom = 1, more: Partial<Pattern> = {}): Pattern {
   const secretChars = countChars(bytes) - publicChars;
   const accepted = Math.min(PREFIX_CHARS, Math.max(MIN_CHARS, Math.ceil(secretChars / 2)));
   return {
@@ -88,7 +99,33 @@ function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], 
     acceptFrom: bytesOfChars(bytes, publicChars + accepted),
     lineFrom: bytesOfChars(bytes, publicChars + MIN_CHARS),
     endFrom,
+    publicBytes: bytesOfChars(bytes, publicChars),
+    inPieces: true,
+    begins: true,
+    ...more,
   };
+}
+
+/**
+ * What else of a form is replaced wherever it stands, since either side may have been cut off: any 12 characters in a row, so that any
+ * longer piece is covered; of a form of less than 24, its ends from the half on. Ends of a form that is complete at several depths count
+ * from each.
+ */
+export function piecesOf({ bytes, fullAt, publicBytes, inPieces }: Pattern): Uint8Array[] {
+  if (!inPieces) return [];
+  const starts: number[] = [];
+  for (let at = publicBytes; at < bytes.length; at++) if ((bytes[at]! & 0xc0) !== 0x80) starts.push(at);
+  if (starts.length < 2 * PREFIX_CHARS) {
+    const accepted = Math.max(MIN_CHARS, Math.ceil(starts.length / 2));
+    return fullAt.flatMap((end) => {
+      const before = starts.filter((start) => start < end);
+      return before.slice(1, Math.max(1, before.length - accepted + 1)).map((start) => bytes.subarray(start, end));
+    });
+  }
+  const pieces: Uint8Array[] = [];
+  for (let first = 1; first + PREFIX_CHARS <= starts.length; first++)
+    pieces.push(bytes.subarray(starts[first]!, starts[first + PREFIX_CHARS] ?? bytes.length));
+  return pieces;
 }
 
 /**
@@ -99,6 +136,7 @@ function patternOf(bytes: Uint8Array, publicChars = 0, fullAt = [bytes.length], 
 function base64Patterns(value: Buffer): Pattern[] {
   if (value.length < MIN_BASE64_BYTES) return [];
   const patterns: Pattern[] = [];
+  const inPieces = value.length <= MAX_CODED_PIECES;
   for (const before of [0, 1, 2]) {
     const encoded = Buffer.concat([Buffer.alloc(before), value]).toString("base64");
     const from = [0, 2, 3][before]!;
@@ -106,9 +144,18 @@ function base64Patterns(value: Buffer): Pattern[] {
     const standard = encoded.slice(from);
     const fullAt = [stable - from, standard.replace(/=+$/, "").length, standard.length];
     const urlSafe = standard.replaceAll("+", "-").replaceAll("/", "_");
-    for (const text of new Set([standard, urlSafe])) patterns.push(patternOf(Buffer.from(text), 0, fullAt, MIN_CHARS));
+    for (const text of new Set([standard, urlSafe])) patterns.push(patternOf(Buffer.from(text), 0, fullAt, MIN_CHARS, { inPieces }));
   }
   return patterns;
+}
+
+/** As `xxd -p` and `hex()` write it, in either case. */
+function hexPatterns(value: Buffer): Pattern[] {
+  if (value.length < MIN_BASE64_BYTES) return [];
+  const hex = value.toString("hex");
+  return [...new Set([hex, hex.toUpperCase()])].map((text) =>
+    patternOf(Buffer.from(text), 0, [text.length], MIN_HEX, { begins: false, inPieces: value.length <= MAX_CODED_PIECES }),
+  );
 }
 
 /**
@@ -124,10 +171,15 @@ function longPatterns(input: SecretInput): Pattern[] {
   // After a percent sign and a digit, one more completes the escape.
   if (/^[0-9a-f]/i.test(value)) swallowed.push(value.slice(1));
   const rests = swallowed.map((text) => fromCharacter(read(text))).filter((bytes) => countChars(bytes) >= MIN_CHARS);
-  const forms = [read(value), ...rests];
+  const forms = [read(value)];
   if (value.includes(" ")) forms.push(read(value.replaceAll(" ", "+")));
   const scheme = schemeLength(input);
-  return [...forms.map((bytes) => patternOf(bytes, scheme)), ...base64Patterns(Buffer.from(value))];
+  return [
+    ...forms.map((bytes) => patternOf(bytes, scheme)),
+    ...rests.map((bytes) => patternOf(bytes, scheme, [bytes.length], 1, { inPieces: false })), // pieces of them are pieces of the value
+    ...base64Patterns(Buffer.from(value)),
+    ...hexPatterns(Buffer.from(value)),
+  ];
 }
 
 /**
@@ -140,6 +192,15 @@ export function patternsOf(input: SecretInput): { short: boolean; patterns: Patt
   if (countChars(bytes) >= MIN_CHARS) return { short: false, patterns: longPatterns(input) };
   const asWritten = raw.equals(bytes) && bytes.length > 0;
   const never = bytes.length + 1;
-  const whole = { bytes, fullAt: [bytes.length], acceptFrom: bytes.length, lineFrom: never, endFrom: never };
+  const whole = {
+    bytes,
+    fullAt: [bytes.length],
+    acceptFrom: bytes.length,
+    lineFrom: never,
+    endFrom: never,
+    publicBytes: 0,
+    inPieces: false,
+    begins: true,
+  };
   return { short: true, patterns: asWritten ? [whole] : [] };
 }

@@ -74,7 +74,10 @@ export class Matcher {
   /** Everything before this offset is decided; what follows must be given to `advance` again, with more behind it. */
   get held(): number {
     const depth = this.#automaton.depth[this.#state]!;
-    return depth === 0 ? this.#at : this.#startOf(this.#chainBack(this.#count - depth));
+    if (depth === 0) return this.#at;
+    const piece = this.#startOf(this.#count - depth);
+    const begun = this.#automaton.begun[this.#state]!;
+    return begun === 0 ? piece : Math.min(piece, this.#startOf(this.#chainBack(this.#count - begun)));
   }
 
   /** Reads `buf`, whose first byte has the offset `base`, on from where the last call stopped. */
@@ -141,7 +144,7 @@ export class Matcher {
   }
 
   #take(byte: number, start: number, end: number): void {
-    const { depth } = this.#automaton;
+    const { begun, piece } = this.#automaton;
     const before = this.#state;
     const state = this.#automaton.step(before, byte);
     this.#dropped = 0;
@@ -149,9 +152,12 @@ export class Matcher {
     if (state === 0) return;
     const slot = this.#count++ & this.#mask;
     this.#starts[slot] = start;
-    this.#depths[slot] = depth[before]!;
+    this.#depths[slot] = begun[before]!;
     const covered = this.#covers[state]!;
-    if (covered > 0) this.#add(this.#count - covered, end);
+    // Only what has begun as a form is followed back: the rest before it may have been passed on already.
+    if (covered > 0 && covered <= begun[state]!) this.#add(this.#count - covered, end);
+    else if (covered > 0) this.#addFrom(this.#startOf(this.#count - covered), end);
+    if (this.#cuts && piece[state]! > covered) this.#addFrom(this.#startOf(this.#count - piece[state]!), end);
   }
 
   #startOf(index: number): number {
@@ -172,15 +178,23 @@ export class Matcher {
 
   #add(index: number, end: number): void {
     let start = this.#startOf(index);
-    let last = this.intervals.at(-1);
+    const last = this.intervals.at(-1);
     if (last !== undefined && start >= last.start && start < last.end) {
       last.end = Math.max(last.end, end);
       return;
     }
     if (last?.end !== start) start = this.#startOf(this.#chainBack(index));
+    this.#addFrom(start, end);
+  }
+
+  /** Becomes one with whatever it overlaps. */
+  #addFrom(from: number, to: number): void {
+    let [start, end] = [from, to];
+    let last = this.intervals.at(-1);
     let shown = false;
     while (last !== undefined && last.end > start) {
       start = Math.min(start, last.start);
+      end = Math.max(end, last.end);
       shown = last.shown;
       this.intervals.pop();
       last = this.intervals.at(-1);
@@ -190,7 +204,7 @@ export class Matcher {
 
   /** A cut is proven at `offset`: any prefix that ends there is a cut-off copy. */
   #cut(offset: number): void {
-    const depth = this.#automaton.depth[this.#state]!;
+    const depth = this.#automaton.begun[this.#state]!;
     if (this.#cuts && depth > 0) this.#add(this.#count - depth, offset);
   }
 

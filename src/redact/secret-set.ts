@@ -59,7 +59,7 @@ export class SecretSet {
 
 /**
  * Prepares values for redaction. Order and repetition do not matter; empty values and white space are ignored. Of
- * "Bearer X" and cookies the parts are secrets too. Takes a few milliseconds, some 20 for 50 values or one of 8 KiB.
+ * "Bearer X" and cookies the parts are secrets too. Takes some 3 ms for a token, 100 for a value of 8 KiB.
  */
 export function buildSecretSet(inputs: readonly SecretInput[]): SecretSet {
   return new SecretSet(inputs.filter(({ value }) => value.trim() !== ""));

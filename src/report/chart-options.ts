@@ -3,7 +3,7 @@ import type { BarSeriesOption } from "echarts/charts";
 import type { GridComponentOption } from "echarts/components";
 import type { ComposeOption } from "echarts/core";
 import { durationText, roughDurationText } from "../contract/figures.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 
 /** Bars are all that the charts need. */
 export type ChartOption = ComposeOption<BarSeriesOption | GridComponentOption>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Table from "cli-table3";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { durationText } from "../contract/figures.ts";
 import { amount } from "../rollout/summary-table.ts";
 import { type ComparedMeasure, type ComparedRun, type Comparison, LEVEL } from "./compare.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import type { GatheredRun } from "./gather.ts";
 import { keyFigures, reportTables, type ReportTable } from "./report-tables.ts";
 import { rolloutsTable } from "./rollouts-table.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { html, raw } from "hono/html";
 import { amount } from "../rollout/summary-table.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { reportCharts, type ReportChart } from "./charts.ts";
 import { drawChart } from "./draw-chart.ts";
 import type { GatheredRun } from "./gather.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BreakerOpening, BreakerState } from "../queue/breaker.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 import { durationText } from "../contract/figures.ts";
 
 /** Something to tell about the run's breaker. */

@@ -4,7 +4,7 @@ import type { Artifact, Evidence } from "../contract/result.ts";
 import type { ExplainedAttempt, ExplainedServer, Explanation } from "../activation/explain.ts";
 import { usageText } from "../contract/usage.ts";
 import { modelCallLines } from "./model-calls-text.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 import { durationText } from "../contract/figures.ts";
 import { amount } from "./summary-table.ts";
 

@@ -4,7 +4,7 @@ import type { BudgetState } from "../queue/budget.ts";
 import type { PauseMark } from "../queue/pause.ts";
 import type { Phase } from "../resources/record.ts";
 import { breakerSentence, type BreakerChange } from "./breaker.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 import type { ResultFacts } from "./facts.ts";
 import { durationText } from "../contract/figures.ts";
 

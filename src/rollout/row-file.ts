@@ -5,7 +5,7 @@ import { safeName } from "../contract/identity.ts";
 import { hasErrno, RollcallError } from "../errors.ts";
 import { replaceFile } from "../host/files.ts";
 import { decodeLine, readLines, type FileLine } from "./lines.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 import { changedFields, type RowIdentity } from "./row-identity.ts";
 import type { Row } from "./task-row.ts";
 import { readTasks, type TaskSource } from "./tasks.ts";

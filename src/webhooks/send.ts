@@ -8,7 +8,7 @@ import { deliverable } from "../queue/deliver.ts";
 import type { Queues } from "../queue/queues.ts";
 import { buildSecretSet, redactText } from "../redact/index.ts";
 import { asRolloutResult } from "../resources/documents.ts";
-import { printable } from "../rollout/printable.ts";
+import { printable } from "../printable.ts";
 import { postBounded, type PostAnswer } from "./post.ts";
 import { deliveryId, type PushJobData } from "./push.ts";
 import { signedHeaders, webhookKey } from "./sign.ts";

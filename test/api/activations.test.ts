@@ -75,6 +75,15 @@ it("what a caller leaves out is as the server's configuration has it, model and 
   expect(elsewhere).toMatchObject({ status: 422, body: { errors: [{ code: "key_origin_not_allowed", path: "model.base_url" }] } });
 });
 
+it("a request of too many values is refused by their count [fault C6]", async () => {
+  const rig = await startApiRig();
+  const row = asked("act-1", { metadata: Object.fromEntries(Array.from({ length: 400_000 }, (_, at) => [at, ""])) });
+  expect(await rig.call("/v1/activations", { body: [asked("act-0"), row] })).toMatchObject({
+    status: 413,
+    body: { code: "request_too_large" },
+  });
+});
+
 it("the same id sent again joins with the same content, and is refused with other content, naming what differs [R44]", async () => {
   const rig = await startApiRig();
   const one = asked("act-1", { model: { api_key: "key-one" } });

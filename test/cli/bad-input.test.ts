@@ -39,6 +39,21 @@ it("rows that are recorded as refused are counted as such by progress, status an
   expect(collected).toMatchObject({ code: 0, stderr: expect.stringContaining("collected 2 results") });
 });
 
+it("no word of a task file steers the terminal, refused or not: ids, field names, values [fault C8]", async () => {
+  const steering = "\u001b[2J\u009b31m\u061c\u202e\u2028";
+  writeTasks([
+    { id: `a${steering}`, input: "" },
+    { id: "b", input: "x", [`field${steering}`]: 1, metadata: { [`key${steering}`]: 7 } },
+    { id: "c", input: "x", sandbox: { env: { [`V${steering}`]: "1" } } },
+  ]);
+  for (const flags of [[], ["--skip-invalid"]]) {
+    const { code, stderr, stdout } = await rollcall(["run", tasks, "--out", out, ...flags]);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("a\\u001b[2J\\u009b31m\\u061c\\u202e\\u2028");
+    expect(`${stderr}${stdout}`).not.toMatch(/[\u001b\u009b\u061c\u202e\u2028]/);
+  }
+});
+
 describe("rollcall run refuses, with exit code 2 and nothing run,", () => {
   it.each<[string, unknown[], RegExp]>([
     ["an empty file", [], /has no tasks; nothing was run/],

@@ -150,6 +150,47 @@ export function survivesNoCut(redactor: Redactor) {
   });
 }
 
+const plainLetters = fc.constantFrom(...Array.from("abcXYZ0189-_.~+/:,é日😀&<"));
+
+/**
+ * Whichever side was cut off, and with nothing that proves it: 12 characters or half of a value go; so do those that its base64, in lines of
+ * 76 columns too, and its hex were cut into.
+ */
+export function eitherEnd(redactor: Redactor) {
+  return fc.property(
+    fc.string({ unit: plainLetters, minLength: 4, maxLength: 90 }),
+    embedding,
+    fc.nat(),
+    fc.nat(),
+    (value, { embed }, one, other) => {
+      const points = Array.from(value);
+      const least = Math.min(12, Math.max(4, Math.ceil(points.length / 2)));
+      const length = least + (one % (points.length - least + 1));
+      const set = buildSecretSet([{ value }]);
+      const gone = `${embed("#")}[redacted]${embed("#")}`;
+      const shown = (text: string): string => redactor.redactText(set, embed(`#${text}#`));
+      strictEqual(shown(points.slice(points.length - length).join("")), gone);
+      strictEqual(shown(points.slice(0, length).join("")), gone);
+      if (points.length < 24) return;
+      const from = other % (points.length - length + 1);
+      strictEqual(shown(points.slice(from, from + length).join("")), gone);
+      const before = "#".repeat(other % 200); // so that its lines break anywhere
+      const whole = Buffer.from(`${before}${value}`);
+      for (const [coding, bits] of [
+        ["base64", 6],
+        ["hex", 4],
+      ] as const) {
+        const coded = whole.toString(coding);
+        const [begins, ends] = [Math.ceil((before.length * 8) / bits), Math.floor((whole.length * 8) / bits)];
+        const left = redactor.redactText(set, coded.replace(/.{76}/g, "$&\n")).replaceAll("\n", "");
+        // On each side of a line's end less than 12 may stay.
+        const windows = Array.from({ length: Math.max(0, ends - begins - 22) }, (_, at) => coded.slice(begins + at, begins + at + 23));
+        none(windows.filter((window) => left.includes(window)));
+      }
+    },
+  );
+}
+
 /** Text without secrets is returned as it is. */
 export function harmless(redactor: Redactor) {
   return fc.property(arbitraryText, arbitraryText, (text, more) => {

