@@ -161,5 +161,5 @@ export const FAULTS: readonly Requirement[] = [
   { id: "fault D8", claimed: true, text: "Refused rows are counted everywhere, as refused" },
   { id: "fault D9", claimed: true, text: "A wrong environment is said in one sentence with its remedy" },
   { id: "fault D10", claimed: true, text: "Too few file descriptors are told with the number needed" },
-  { id: "fault D11", claimed: false, text: "Preflight and Codex go the same way through proxies" },
+  { id: "fault D11", claimed: true, text: "Preflight and Codex go the same way through proxies" },
 ];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { goesThroughSocks } from "../preflight/proxy.ts";
 import { isUsableServerName, type McpGrant, type ToolGrant } from "../contract/grant.ts";
 
 /** The tools of each server that was looked at, by grant name; one that is not usable and was left out offers none. */
@@ -22,14 +23,18 @@ export function toolsNotOffered(tools: readonly string[], grants: readonly ToolG
  * their tools may explain. A look before each session would cost all those that need none. Not where the grant says `preflight: false`,
  * nor programs, which would run again among the deliverables. Never rejects: what cannot be found out stays unknown.
  */
-export async function lookAfterwards(grants: readonly ToolGrant[], offered: OfferedTools): Promise<OfferedTools> {
+export async function lookAfterwards(
+  grants: readonly ToolGrant[],
+  offered: OfferedTools,
+  env: Readonly<Record<string, string>>,
+): Promise<OfferedTools> {
   const unknown = unknownServers(grants, offered);
-  if (unknown.length === 0 || !unknown.every(mayBeAsked)) return offered;
+  if (unknown.length === 0 || !unknown.every((grant) => mayBeAsked(grant, env))) return offered;
   const { checkHttp } = await import("../preflight/check-http.ts"); // with the MCP SDK
   const bound = { seconds: LOOK_SECONDS, signal: new AbortController().signal };
   const found = await Promise.all(
     unknown.map(async ({ name, connection }) => {
-      const check = connection.transport === "streamable_http" ? await checkHttp(connection, bound) : null;
+      const check = connection.transport === "streamable_http" ? await checkHttp(connection, env, bound) : null;
       return check !== null && "tools" in check ? [[name, check.tools] as const] : [];
     }),
   );
@@ -40,6 +45,6 @@ function unknownServers(grants: readonly ToolGrant[], offered: OfferedTools): Mc
   return grants.flatMap((grant) => (grant.type === "mcp" && isUsableServerName(grant.name) && !offered.has(grant.name) ? [grant] : []));
 }
 
-function mayBeAsked({ connection, preflight }: McpGrant): boolean {
-  return connection.transport === "streamable_http" && preflight !== false;
+function mayBeAsked({ connection, preflight }: McpGrant, env: Readonly<Record<string, string>>): boolean {
+  return connection.transport === "streamable_http" && preflight !== false && !goesThroughSocks(connection.url, env);
 }

@@ -21,6 +21,7 @@ import { optionalServerGaps } from "./optional-servers.ts";
 import type { Granted } from "./preflight.ts";
 import type { SessionPlan } from "./open-sandbox.ts";
 import type { StopReason } from "./ports.ts";
+import { plainEnv } from "../codex/command.ts";
 import { lookAfterwards, toolsNotOffered, type OfferedTools } from "./offered-tools.ts";
 import { refusedTools } from "./refused-tool.ts";
 import { evidenceOf, requiredToolsMissing, responseOf } from "./response.ts";
@@ -166,7 +167,7 @@ class ReportInProgress {
     const means = meaningOf(raw.turnFailures.at(-1) ?? "", profileToRead(codex?.version ?? null));
     const isRefusal = means !== null && "cause" in means && means.cause === "model_tool_refused";
     const isOpen = isRefusal || (raw.turnCompleted && requiredToolsMissing(raw, activation.required_tools).length > 0);
-    return isOpen && !this.#isHandedBack() ? lookAfterwards(activation.tool_grants, known) : known;
+    return isOpen && !this.#isHandedBack() ? lookAfterwards(activation.tool_grants, known, plainEnv(activation.sandbox.env)) : known;
   }
 
   #isHandedBack(): boolean {

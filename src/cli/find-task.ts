@@ -64,7 +64,7 @@ async function seenIn(runs: readonly string[], place: Place): Promise<{ activati
 }
 
 /** How the activations of a task are called whose row names no id of its own. Pure. */
-export function possibleIds(runId: string, task: string): string[] {
+function possibleIds(runId: string, task: string): string[] {
   const id = deriveActivationId(runId, task);
   return [id, ...Array.from({ length: REPEATS }, (_, repeat) => `${id}-r${repeat}`)];
 }

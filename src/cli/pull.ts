@@ -2,6 +2,8 @@
 import { Command } from "commander";
 import type { ArtifactStore } from "../artifacts/types.ts";
 import type { ActivationResult } from "../contract/result.ts";
+import type { Environment } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import { printable } from "../printable.ts";
 import { RollcallError } from "../errors.ts";
 import { COLLECT, type Collect } from "../rollout/collect-files.ts";
@@ -63,11 +65,7 @@ async function* endsOf(reader: Reader, runId: string): AsyncGenerator<Activation
 async function bringThrough(
   url: string,
   flags: ServerFlags,
-  {
-    given,
-    collect,
-    say,
-  }: { given: Parameters<typeof import("./server-client.ts").clientOf>[2]; collect: Collect; say: (line: string) => void },
+  { given, collect, say }: { given: { settings: Settings; env: Environment }; collect: Collect; say: (line: string) => void },
 ): Promise<(store: ArtifactStore, result: ActivationResult) => Promise<void>> {
   const [{ clientOf }, { collectFiles }] = await Promise.all([import("./server-client.ts"), import("../rollout/collect-files.ts")]);
   const client = await clientOf(url, flags, given);

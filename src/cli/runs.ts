@@ -34,16 +34,7 @@ export function runsCommand(): Command {
 }
 
 /** For people. Pure. */
-export function runLine({
-  run_id,
-  queued_at,
-  running,
-  open,
-  ended,
-  with_failure,
-  paused,
-  held_back,
-}: RunListReply["runs"][number]): string {
+function runLine({ run_id, queued_at, running, open, ended, with_failure, paused, held_back }: RunListReply["runs"][number]): string {
   return [
     `${run_id}: ${ended} of ${ended + open} ended`,
     ...(with_failure === 0 ? [] : [`${with_failure} with a failure`]),

@@ -49,6 +49,7 @@ export function codexCommand(input: CodexCommandInput): CodexCommand {
   };
 }
 
-function plainEnv(env: SessionActivation["sandbox"]["env"]): Record<string, string> {
+/** Of an activation. Holds secrets. */
+export function plainEnv(env: SessionActivation["sandbox"]["env"]): Record<string, string> {
   return Object.fromEntries(Object.entries(env).map(([name, entry]) => [name, typeof entry === "string" ? entry : entry.value]));
 }

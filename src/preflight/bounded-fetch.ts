@@ -22,12 +22,18 @@ export class HttpAnswer extends Error {
   }
 }
 
+/** The global fetch, or one that goes another way. */
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
 /**
  * fetch for one server: the grant's headers never follow a redirect to another origin, not even to its https form, and
  * no body is read without bound. Rejects with HttpAnswer for a POST that was not answered well.
  */
-export async function boundedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
-  const response = await fetch(url, { ...init, redirect: "manual" });
+export function boundedFetch(send: Fetch): Fetch {
+  return async (url, init = {}) => bounded(await send(url, { ...init, redirect: "manual" }), url, init);
+}
+
+async function bounded(response: Response, url: string | URL, init: RequestInit): Promise<Response> {
   const location = response.headers.get("location");
   const target = response.status >= 300 && response.status < 400 && location !== null ? parsed(location, url) : null;
   if (target !== null) {

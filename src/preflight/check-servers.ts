@@ -7,6 +7,7 @@ import type { CheckBound } from "../host/bound.ts";
 import { checkHttp } from "./check-http.ts";
 import { checkStdio } from "./check-stdio.ts";
 import type { ServerCheck } from "./finding.ts";
+import { goesThroughSocks } from "./proxy.ts";
 
 export interface CheckContext {
   sandbox: Sandbox;
@@ -37,7 +38,9 @@ export async function checkServers(grants: readonly McpGrant[], context: CheckCo
     }
   };
   const servers = grants.map(async ({ name, connection }) => {
-    if (connection.transport === "streamable_http") checks.set(name, await checkHttp(connection, bound));
+    if (connection.transport !== "streamable_http") return;
+    if (goesThroughSocks(connection.url, context.command.env)) return;
+    checks.set(name, await checkHttp(connection, context.command.env, bound));
   });
   const all = [programs(), ...servers];
   try {

@@ -46,6 +46,11 @@ export function notReady(finding: Finding, seconds: number): Finding {
   return { ...finding, what: `not ready after ${bound(seconds)}: ${finding.what}` };
 }
 
+/** The proxy's name without what it may hold of secrets: which variable, people see in the session's sandbox.env. */
+export function throughProxy(finding: Finding, proxy: URL): Finding {
+  return { ...finding, what: `through the proxy ${proxy.protocol}//${proxy.host} of sandbox.env: ${finding.what}` };
+}
+
 function bound(seconds: number): string {
   return `${seconds} s (codex.mcp_startup_timeout_seconds)`;
 }

@@ -24,20 +24,20 @@ describe("which required tools nobody offered", () => {
     const server = await startBrokenServer("hang", { at: "tools/call", tools: ["read"] });
     onTestFinished(() => server.close());
     const asked = httpGrant("office", server.url);
-    expect(await lookAfterwards([{ ...asked, preflight: false }], new Map())).toEqual(new Map());
-    expect(await lookAfterwards([asked, stdioGrant("local", { command: "/bin/true" })], new Map())).toEqual(new Map());
+    expect(await lookAfterwards([{ ...asked, preflight: false }], new Map(), {})).toEqual(new Map());
+    expect(await lookAfterwards([asked, stdioGrant("local", { command: "/bin/true" })], new Map(), {})).toEqual(new Map());
     expect(server.requests()).toBe(0);
-    const found = await lookAfterwards([asked], new Map());
+    const found = await lookAfterwards([asked], new Map(), {});
     expect(found).toEqual(new Map([["office", ["read"]]]));
     const before = server.requests();
-    expect(await lookAfterwards([asked], found)).toBe(found);
+    expect(await lookAfterwards([asked], found, {})).toBe(found);
     expect(server.requests()).toBe(before);
   });
 
   it("stays open where the server does not answer", async () => {
     const server = await startBrokenServer("status", { status: 500 });
     onTestFinished(() => server.close());
-    expect(await lookAfterwards([httpGrant("office", server.url)], new Map())).toEqual(new Map());
+    expect(await lookAfterwards([httpGrant("office", server.url)], new Map(), {})).toEqual(new Map());
   });
 });
 

@@ -30,7 +30,7 @@ async function office(options: Parameters<typeof startOfficeTools>[0] = {}): Pro
 }
 
 function check(url: string, seconds = 1, signal: AbortSignal = new AbortController().signal): Promise<ServerCheck> {
-  return checkHttp({ transport: "streamable_http", url, headers: { "X-NeMo-Gym-Session-Token": TOKEN } }, { seconds, signal });
+  return checkHttp({ transport: "streamable_http", url, headers: { "X-NeMo-Gym-Session-Token": TOKEN } }, {}, { seconds, signal });
 }
 
 async function finding(url: string, seconds?: number): Promise<Finding> {
