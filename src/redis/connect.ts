@@ -70,7 +70,7 @@ export function redisOptions(target: RedisTarget, role: RedisRole): RedisConnect
 }
 
 /** Aborted when it is known that this Redis will not come back; undefined where that cannot be known. */
-export function goneForGood(target: RedisTarget): AbortSignal | undefined {
+function goneForGood(target: RedisTarget): AbortSignal | undefined {
   return target.kind === "socket" ? target.gone : undefined;
 }
 
