@@ -59,7 +59,7 @@ export function withoutSecrets(sealed: SealedActivation): SealedActivation {
   return stripped;
 }
 
-export function isSealed(value: unknown): value is SealedSecret {
+function isSealed(value: unknown): value is SealedSecret {
   return value !== null && typeof value === "object" && "sealed" in value && value.sealed === 1;
 }
 

@@ -38,7 +38,7 @@ export function submissionTools(rows: readonly Pick<RolloutRow, "required_tools"
  * How often a rollout handed in: of the tools that it had to call, the one called least counts; of one that had to call none, any of
  * the run's. Pure.
  */
-export function submissionCalls(
+function submissionCalls(
   { required_tools, tools_called }: Pick<RolloutRow, "required_tools" | "tools_called">,
   tools: readonly string[],
 ): number {
