@@ -8,7 +8,7 @@ import { quantileSorted } from "simple-statistics";
  * spreadsheets and NumPy. So the median of an even number is the mean of the middle two. null of none. Pure.
  */
 export function quantile(sorted: readonly number[], share: number): number | null {
-  return sorted.length === 0 ? null : quantileSorted(sorted as number[], share);
+  return sorted.length === 0 ? null : quantileSorted(sorted, share);
 }
 
 /** "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 4 h"; "-" of null. Pure. */

@@ -9,7 +9,7 @@ import type { Queues } from "./queues.ts";
 import { runScript, script } from "./script.ts";
 
 /**
- * What is kept of one ended activation for a table of its whole run: about 550 bytes as it is kept, so that those of 10,000 are read
+ * What is kept of one ended activation for a table of its whole run: about 250 bytes as it is kept, so that those of 10,000 are read
  * at once. Made of the result, which is redacted. Times are ISO 8601 or ms; null = not known.
  */
 export interface RunRow {
@@ -76,19 +76,52 @@ export function rowOf(result: ActivationResult, { retryable }: { retryable: bool
   };
 }
 
-/** As it lies in Redis: the counters without their names, for a run may have 10,000 rows. Pure. */
-export function keptRow({ usage, ...row }: RunRow): string {
-  return JSON.stringify({ ...row, ...(usage === null ? {} : { kinds: COUNTERS.map((counter) => usage[counter] ?? null) }) });
+/** As it lies in Redis: a list without names, which would be half of it, for a run may have 100,000 rows. Pure. */
+export function keptRow({ usage, servers, reward, ...row }: RunRow): string {
+  const kinds = usage === null ? null : COUNTERS.map((counter) => usage[counter] ?? null);
+  const states = servers === null ? null : STATES.map((state) => servers[state]);
+  return JSON.stringify([...FIELDS.map((field) => row[field]), states, kinds, ...(reward === undefined ? [] : [reward])]);
 }
 
-/** The inverse of {@link keptRow}. Pure. */
+/** The inverse of {@link keptRow}; also of the form with names, in which earlier versions kept them. Pure. */
 export function readRow(text: string): RunRow {
-  const { kinds, ...row } = JSON.parse(text) as Omit<RunRow, "usage"> & { kinds?: (number | null)[] };
-  const usage = kinds === undefined ? null : (Object.fromEntries(COUNTERS.map((counter, at) => [counter, kinds[at] ?? null])) as Usage);
-  return { ...row, usage };
+  const kept = JSON.parse(text) as unknown[] | (Omit<RunRow, "usage"> & { kinds?: Kinds });
+  if (!Array.isArray(kept)) {
+    const { kinds = null, ...row } = kept;
+    return { ...row, usage: usageOf(kinds) };
+  }
+  const row = Object.fromEntries(FIELDS.map((field, at) => [field, kept[at]])) as Pick<RunRow, (typeof FIELDS)[number]>;
+  const [states, kinds, ...rest] = kept.slice(FIELDS.length) as [number[] | null, Kinds | null, (number | null)?];
+  const servers = states === null ? null : (Object.fromEntries(STATES.map((state, at) => [state, states[at]])) as RunRow["servers"]);
+  return { ...row, usage: usageOf(kinds), servers, ...(rest.length === 0 ? {} : { reward: rest[0] ?? null }) };
 }
 
-/** In this order for as long as rows are kept. */
+type Kinds = (number | null)[];
+
+function usageOf(kinds: Kinds | null): Usage | null {
+  return kinds === null ? null : (Object.fromEntries(COUNTERS.map((counter, at) => [counter, kinds[at] ?? null])) as Usage);
+}
+
+// All three in this order for as long as rows are kept.
+const FIELDS = [
+  "generation",
+  "status",
+  "task",
+  "failure_kind",
+  "cause_code",
+  "cause_class",
+  "worker",
+  "attempts",
+  "started_at",
+  "ended_at",
+  "queued_ms",
+  "setup_ms",
+  "run_ms",
+  "collect_ms",
+  "tokens",
+  "tool_calls",
+] as const satisfies (keyof RunRow)[];
+const STATES = ["granted", "skipped", "unavailable", "unknown"] as const satisfies ExplainedServer["state"][];
 const COUNTERS = [
   "input_tokens",
   "output_tokens",

@@ -39,7 +39,7 @@ export function putRolloutEnd(store: ArtifactStore, activationId: string, genera
 
 export async function readRolloutEnd(store: ArtifactStore, activationId: string, generation: number): Promise<RolloutEnd | null> {
   const kept = await store.readDocument(activationId, endName(generation));
-  return kept === null ? null : jsonOf<RolloutEnd>(kept.text);
+  return kept === null ? null : (jsonOf(kept.text) as RolloutEnd | null);
 }
 
 /** The `index`th, counted from 0. False: there is one already. */
@@ -66,15 +66,15 @@ export async function lastVerification(
   for (let count = 0; ; count++) {
     const kept = await store.readDocument(activationId, verificationName(generation, count));
     if (kept === null) return { count, last, uri };
-    const verification = jsonOf<Verification>(kept.text);
+    const verification = jsonOf(kept.text) as Verification | null;
     if (verification !== null) [last, uri] = [verification, kept.uri];
   }
 }
 
 /** null: it is torn, and as good as not there. */
-function jsonOf<T>(text: string): T | null {
+function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text) as T;
+    return JSON.parse(text) as unknown;
   } catch {
     return null;
   }

@@ -5,7 +5,6 @@ import { parseSecretKeys, type SecretKeys } from "../../src/activation/secret-ke
 import { withDerivedIds } from "../../src/contract/derive.ts";
 import { enqueueAgain } from "../../src/queue/enqueue-again.ts";
 import { enqueueActivations } from "../../src/queue/enqueue.ts";
-import type { ActivationJobData } from "../../src/queue/jobs.ts";
 import { activationOf, completes, startRig, TEST_KEYS, type Rig } from "./rig.ts";
 
 let rig: Rig;
@@ -62,7 +61,7 @@ it("knows the same content again after the keys were rotated", async () => {
 });
 
 it("joins with new values of secrets, which a job that has not ended is run with [fault B8]", async () => {
-  const dataOf = async () => (await rig.queues.activations.getJob("act-renewed"))!.data as ActivationJobData;
+  const dataOf = async () => (await rig.queues.activations.getJob("act-renewed"))!.data;
   const headerIn = async (keys: SecretKeys): Promise<unknown> => openActivation((await dataOf()).activation, keys)["tool_grants"];
   await enqueueActivations(rig.queues, [withHeader("act-renewed", "token-1")], { keys });
   const before = await dataOf();
