@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
+import { modelBaseUrl } from "../codex/config.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { overlayGrants, type ToolGrant } from "../contract/grant.ts";
@@ -213,6 +214,8 @@ export interface TaskCheck {
   /** What the usable rows need of this machine. */
   modelUrls: Set<string>;
   keyVariables: Set<string>;
+  /** Where the key of each variable is to be sent, as the rows name it. */
+  keyUses: Map<string, { variable: string; url: string }>;
   format: RowFormat;
   /** Files that the usable rows name, each time it is named. */
   references: number;
@@ -230,6 +233,7 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
     refusedIds: [],
     modelUrls: new Set(),
     keyVariables: new Set(),
+    keyUses: new Map(),
     format,
     references: 0,
   };
@@ -244,7 +248,10 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
       for (const { activation_id, model } of row.activations) {
         check.ids.push(activation_id);
         if (model.base_url !== undefined) check.modelUrls.add(model.base_url);
-        if (model.api_key === undefined && model.api_key_env !== undefined) check.keyVariables.add(model.api_key_env);
+        if (model.api_key !== undefined || model.api_key_env === undefined) continue;
+        check.keyVariables.add(model.api_key_env);
+        const use = { variable: model.api_key_env, url: modelBaseUrl(model, "preflight") };
+        check.keyUses.set(`${use.variable} ${new URL(use.url).origin}`, use);
       }
     }
   }
