@@ -29,7 +29,8 @@ export function watchCommand(): Command {
     try {
       const target = await reader.find(id ?? null, { run: flags.run === true });
       const lines = target.kind === "run" ? runLines(reader, target.id, stop.signal) : eventLines(reader, target.id, stop.signal);
-      for await (const { data, text } of lines) process.stdout.write(`${flags.json === true ? printable(JSON.stringify(data)) : printable(text)}\n`);
+      for await (const { data, text } of lines)
+        process.stdout.write(`${flags.json === true ? printable(JSON.stringify(data)) : printable(text)}\n`);
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     } finally {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
+import { shortSecretWarnings } from "../activation/short-secrets.ts";
 import { modelBaseUrl } from "../codex/config.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
@@ -219,6 +220,8 @@ export interface TaskCheck {
   format: RowFormat;
   /** Files that the usable rows name, each time it is named. */
   references: number;
+  /** What is worth a word although it can be run; each once. */
+  warnings: Set<string>;
 }
 
 /** Checks the whole file before anything of it runs. Throws RollcallError "tasks_unreadable". */
@@ -236,6 +239,7 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
     keyUses: new Map(),
     format,
     references: 0,
+    warnings: new Set(),
   };
   for await (const row of readTasks(source, files, (chunk) => digest.update(chunk))) {
     check.rows++;
@@ -245,6 +249,7 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
       if (check.bad.length < MAX_LISTED) check.bad.push(row);
     } else {
       check.references += row.references.length;
+      for (const warning of row.activations.slice(0, 1).flatMap(shortSecretWarnings)) check.warnings.add(warning);
       for (const { activation_id, model } of row.activations) {
         check.ids.push(activation_id);
         if (model.base_url !== undefined) check.modelUrls.add(model.base_url);
