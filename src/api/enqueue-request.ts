@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { shortSecretWarnings } from "../activation/short-secrets.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { hasMoreValues } from "../contract/count-values.ts";
@@ -7,6 +8,7 @@ import { enqueueAgain } from "../queue/enqueue-again.ts";
 import { compareActivations, enqueueActivations } from "../queue/enqueue.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
+import { requireOwnActivations } from "./owned.ts";
 import { ApiProblem, refusedProblem } from "./problem.ts";
 import { withServerDefaults } from "./server-defaults.ts";
 
@@ -23,7 +25,7 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
 export async function enqueueRequest(
   { queues, store, keys, policy, defaults }: ApiPorts,
   body: unknown,
-  { partial, again, runId }: { partial: boolean; again: boolean; runId: string },
+  { partial, again, runId, owner }: { partial: boolean; again: boolean; runId: string; owner: string | null },
 ): Promise<EnqueueReply> {
   const several = Array.isArray(body);
   const raws: unknown[] = several ? body : [body];
@@ -40,6 +42,16 @@ export async function enqueueRequest(
     const admission = admit(isRecord(complete) ? withDerivedIds(complete, runId) : complete, policy);
     return admission.accepted ? admission : { ...admission, raw };
   });
+  if (owner !== null) {
+    const wanted = accepted(entries);
+    if (wanted.some(({ run_id }) => !run_id.startsWith(owner)))
+      throw new ApiProblem(403, "not_own_run", `runs of this key begin with ${owner}; nothing was queued`);
+    await requireOwnActivations(
+      { queues, store },
+      wanted.map(({ activation_id }) => activation_id),
+      owner,
+    );
+  }
   if (!partial) {
     const refused = entries.flatMap((entry, index) =>
       entry.accepted ? [] : refusedProblem(entry.refusals, several ? `[${index}].` : "").errors!,
@@ -66,7 +78,9 @@ export async function enqueueRequest(
     activations: entries.map((entry) => {
       if (!entry.accepted) return { ...idsIn(entry.raw), outcome: "refused" as const, refusals: entry.refusals };
       const { fields, ...answer } = answers.next().value!;
-      return { ...answer, run_id: entry.activation.run_id, ...(fields === undefined ? {} : { fields: [...fields] }) };
+      const warnings = shortSecretWarnings(entry.activation);
+      const worthAWord = warnings.length === 0 ? {} : { warnings };
+      return { ...answer, run_id: entry.activation.run_id, ...worthAWord, ...(fields === undefined ? {} : { fields: [...fields] }) };
     }),
   };
 }

@@ -65,9 +65,10 @@ export function activationRoutes(ports: ApiPorts): Api {
     async (context) => {
       const key = context.req.valid("header")["idempotency-key"];
       const query = context.req.valid("query");
-      const runId = query.run_id ?? (key === undefined ? newRunId() : runIdOf(context.var.caller.name, key));
+      const { name, owner } = context.var.caller;
+      const runId = query.run_id ?? `${owner ?? ""}${key === undefined ? newRunId() : runIdOf(name, key)}`;
       const { partial = false, again = false } = query;
-      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId }), 202);
+      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId, owner }), 202);
     },
   );
 
