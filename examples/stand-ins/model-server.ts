@@ -83,6 +83,11 @@ async function answer(incoming: IncomingMessage, response: ServerResponse, conte
     respond(response, status, JSON.stringify({ error: { message, type: "invalid_request_error", code: null } }));
   };
 
+  if (incoming.method === "GET" && path.endsWith("/v1/models")) {
+    if (options.apiKey !== undefined && headers.authorization !== `Bearer ${options.apiKey}`)
+      return respond(response, 401, JSON.stringify({ error: { message: "Incorrect API key provided", code: "invalid_api_key" } }));
+    return respond(response, 200, JSON.stringify({ object: "list", data: [] }));
+  }
   if (incoming.method !== "POST" || !path.endsWith("/v1/responses")) return reject(404, "only POST .../v1/responses is served here");
   if (options.apiKey !== undefined && headers.authorization !== `Bearer ${options.apiKey}`)
     return reject(401, "Incorrect API key provided");

@@ -152,9 +152,13 @@ function failedTurn(verdict: Extract<Verdict, { kind: "failed" }>, input: Classi
   const terminal = verdict.terminal === true || (verdict.failureKind === "kill_shaped" && cause_class === "agent");
   const during = verdict.cause === "killed_by_signal" || verdict.cause === "exit_code" ? whileRunning(input.runningCommands) : "";
   const refused = verdict.cause === "model_tool_refused" ? input.refusedTools : { server_names: [], tools: [] };
-  const reason = `${input.errorText}${during}${refusedNote(refused)}`.slice(-MAX_REASON_CHARACTERS);
+  const remedy = verdict.cause === "model_key_refused" ? KEY_REMEDY : "";
+  const reason = `${input.errorText}${during}${refusedNote(refused)}${remedy}`.slice(-MAX_REASON_CHARACTERS);
   return failed(failure(verdict.failureKind, verdict.cause, { reason, terminal, server_names: refused.server_names }), cause_class);
 }
+
+const KEY_REMEDY =
+  " (the model server refuses the key: correct the variable that model.api_key_env names where the worker starts, or the activation's own model.api_key)";
 
 /** Codex's own crash: Rust aborts on a panic it cannot unwind; nobody sends these to end a process. */
 const CRASHES = new Set(["SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"]);

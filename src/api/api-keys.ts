@@ -14,6 +14,8 @@ const INCLUDES: Record<Scope, readonly Scope[]> = { read: ["read"], enqueue: ["r
 export interface Caller {
   /** Of the key; for logs and limits. */
   name: string;
+  /** Beginning of the ids of all runs that it reaches; null = all runs. */
+  owner: string | null;
   may(scope: Scope): boolean;
 }
 
@@ -21,6 +23,7 @@ interface StoredKey {
   name: string;
   scopes: Scope[];
   hash: Buffer;
+  owner: string | null;
 }
 
 export interface ApiKeys {
@@ -41,6 +44,11 @@ const line = z.tuple([
     .transform((text) => text.split(","))
     .pipe(z.array(z.enum(SCOPES)).min(1)),
   z.string().regex(/^sha256:[0-9a-f]{64}$/, "sha256: and 64 hex digits"),
+  z
+    .string()
+    .regex(/^runs=[A-Za-z0-9_.:-]{1,64}$/, "runs=PREFIX, with which the ids of its runs begin")
+    .transform((text) => text.slice("runs=".length))
+    .optional(),
 ]);
 
 export function hashApiKey(key: string): string {
@@ -57,7 +65,7 @@ export function newApiKey(): string {
 }
 
 /**
- * The keys of a deployment: `single` (full rights, from the environment) and a file of lines `NAME SCOPE[,SCOPE] sha256:HEX`,
+ * The keys of a deployment: `single` (full rights, from the environment) and a file of lines `NAME SCOPE[,SCOPE] sha256:HEX [runs=PREFIX]`,
  * where # begins a comment. A changed file counts within a second; one that cannot be read any more leaves the keys as they
  * were, and `onProblem` is told. Throws RollcallError "api_keys_invalid" when it cannot be read at the start.
  */
@@ -67,7 +75,7 @@ export async function openApiKeys(options: {
   onProblem: (error: RollcallError) => void;
 }): Promise<ApiKeys> {
   const { single, file, onProblem } = options;
-  const own: StoredKey[] = single === null ? [] : [{ name: "default", scopes: ["admin"], hash: digestOfKey(single) }];
+  const own: StoredKey[] = single === null ? [] : [{ name: "default", scopes: ["admin"], hash: digestOfKey(single), owner: null }];
   let state = file === null ? { stamp: "", keys: [] as StoredKey[] } : await readKeys(file);
   let looked = performance.now();
 
@@ -87,8 +95,8 @@ export async function openApiKeys(options: {
     let found: StoredKey | null = null;
     for (const each of [...own, ...state.keys]) if (isIts(each.hash)) found ??= each;
     if (found === null) return null;
-    const { name, scopes } = found;
-    return { name, may: (scope) => scopes.some((has) => INCLUDES[has].includes(scope)) };
+    const { name, scopes, owner } = found;
+    return { name, owner, may: (scope) => scopes.some((has) => INCLUDES[has].includes(scope)) };
   }
 
   return {
@@ -114,11 +122,11 @@ async function readKeys(file: string): Promise<{ stamp: string; keys: StoredKey[
       // Not the line itself: it may hold a key in clear.
       throw new RollcallError(
         "api_keys_invalid",
-        `${file}, line ${index + 1}: expected NAME SCOPE[,SCOPE] sha256:HEX (scopes: ${SCOPES.join(", ")}): ${issue?.message ?? ""}`,
+        `${file}, line ${index + 1}: expected NAME SCOPE[,SCOPE] sha256:HEX [runs=PREFIX] (scopes: ${SCOPES.join(", ")}): ${issue?.message ?? ""}`,
       );
     }
-    const [name, scopes, hash] = parsed.data;
-    return [{ name, scopes, hash: Buffer.from(hash.slice("sha256:".length), "hex") }];
+    const [name, scopes, hash, owner = null] = parsed.data;
+    return [{ name, scopes, hash: Buffer.from(hash.slice("sha256:".length), "hex"), owner }];
   });
   const names = keys.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);

@@ -9,6 +9,7 @@ import { measure, traced } from "./measure.ts";
 import { newRoutes, type Api } from "./new-routes.ts";
 import { pageRoutes } from "./pages.ts";
 import type { ApiPorts } from "./ports.ts";
+import { ownedOnly } from "./owned.ts";
 import { ApiProblem } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { activationRoutes } from "./routes/activations.ts";
@@ -77,6 +78,7 @@ export function createApi(ports: ApiPorts): Api {
       },
     }),
   );
+  v1.use(ownedOnly(ports));
   const room = waitingRoom(ports.limits.max_waiting, ports.stopping);
   v1.route("/", activationRoutes(ports));
   v1.route("/", manyRoutes(ports));

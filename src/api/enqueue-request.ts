@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
+import { shortSecretWarnings } from "../activation/short-secrets.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { hasMoreValues } from "../contract/count-values.ts";
@@ -11,6 +12,7 @@ import { findActivations } from "../queue/find-activation.ts";
 import type { Queues } from "../queue/queues.ts";
 import type { EnqueueReply } from "./messages.ts";
 import type { ApiPorts } from "./ports.ts";
+import { requireOwnActivations } from "./owned.ts";
 import { ApiProblem, refusedProblem } from "./problem.ts";
 import { withServerDefaults } from "./server-defaults.ts";
 
@@ -28,7 +30,13 @@ type Entry = { accepted: true; activation: SessionActivation } | { accepted: fal
 export async function enqueueRequest(
   { queues, store, keys, policy, defaults }: ApiPorts,
   body: unknown,
-  { partial, again, runId, newRun }: { partial: boolean; again: boolean; runId: string | null; newRun: string | null },
+  {
+    partial,
+    again,
+    runId,
+    newRun,
+    owner,
+  }: { partial: boolean; again: boolean; runId: string | null; newRun: string | null; owner: string | null },
 ): Promise<EnqueueReply> {
   const several = Array.isArray(body);
   const raws: unknown[] = several ? body : [body];
@@ -42,13 +50,23 @@ export async function enqueueRequest(
     );
   const unassigned = runId === null ? raws.flatMap((raw) => (idsIn(raw).run_id === null ? (idsIn(raw).activation_id ?? []) : [])) : [];
   const there = await runsOf(queues, unassigned);
-  const otherwise = runId ?? newRun ?? runForIds(unassigned);
+  const otherwise = runId ?? `${owner ?? ""}${newRun ?? runForIds(unassigned)}`;
   const entries = raws.map((raw): Entry => {
     const complete = isRecord(raw) && defaults !== undefined ? withServerDefaults(raw, defaults) : raw;
     const run = there.get(idsIn(raw).activation_id ?? "") ?? otherwise;
     const admission = admit(isRecord(complete) ? withDerivedIds(complete, run) : complete, policy);
     return admission.accepted ? admission : { ...admission, raw };
   });
+  if (owner !== null) {
+    const wanted = accepted(entries);
+    if (wanted.some(({ run_id }) => !run_id.startsWith(owner)))
+      throw new ApiProblem(403, "not_own_run", `runs of this key begin with ${owner}; nothing was queued`);
+    await requireOwnActivations(
+      { queues, store },
+      wanted.map(({ activation_id }) => activation_id),
+      owner,
+    );
+  }
   if (!partial) {
     const refused = entries.flatMap((entry, index) =>
       entry.accepted ? [] : refusedProblem(entry.refusals, several ? `[${index}].` : "").errors!,
@@ -77,7 +95,9 @@ export async function enqueueRequest(
     activations: entries.map((entry) => {
       if (!entry.accepted) return { ...idsIn(entry.raw), outcome: "refused" as const, refusals: entry.refusals };
       const { fields, ...answer } = answers.next().value!;
-      return { ...answer, run_id: entry.activation.run_id, ...(fields === undefined ? {} : { fields: [...fields] }) };
+      const warnings = shortSecretWarnings(entry.activation);
+      const worthAWord = warnings.length === 0 ? {} : { warnings };
+      return { ...answer, run_id: entry.activation.run_id, ...worthAWord, ...(fields === undefined ? {} : { fields: [...fields] }) };
     }),
   };
 }

@@ -20,6 +20,8 @@ export const enqueueReply = z
         /** Of one that was added: what no live worker has; it waits for one. */
         no_worker_for: z.string().optional(),
         refusals: z.array(problemEntry).optional(),
+        /** What is worth a word although it was taken. */
+        warnings: z.array(z.string()).optional(),
       }),
     ),
   })

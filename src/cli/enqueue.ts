@@ -75,7 +75,9 @@ async function enqueueFile(
     if (check.badRows > 0) throw new RollcallError("tasks_invalid", `${describeBadRows(source.path, check)}\nNothing was queued.`);
     if (check.rows === 0) throw new RollcallError("tasks_empty", `${source.path} has no tasks`);
   };
-  await checkWithReferences(source, requireGood, (line) => void process.stderr.write(printable(`${line}\n`)));
+  const say = (line: string): void => void process.stderr.write(printable(`${line}\n`));
+  const { warnings } = await checkWithReferences(source, requireGood, say);
+  for (const warning of warnings) say(`warning: ${warning}`);
   const counts = { added: 0, again: 0, joined: 0, ended: 0 };
   const sender = await openSender(flags, given);
   const count = ({ activation_id, outcome, fields = [] }: EnqueueAnswer): void => {

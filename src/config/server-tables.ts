@@ -16,7 +16,8 @@ export const apiSettings = z.strictObject({
     description: "Names under which it may be called (the Host header), beside `api.host`; `*`: any.",
   }),
   keys_file: setting(z.string().min(1).optional(), {
-    description: "Keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX (scopes: read, enqueue, admin). Read again when it changes.",
+    description:
+      "Keys that may call: lines of NAME SCOPE[,SCOPE] sha256:HEX [runs=PREFIX] (scopes: read, enqueue, admin; with a prefix: only runs whose ids begin so). Read again when it changes.",
     env: "ROLLCALL_API_KEYS_FILE",
     defaultText: "none: ROLLCALL_API_KEY, else a key made in the state directory",
   }),

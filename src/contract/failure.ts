@@ -72,6 +72,7 @@ export const CAUSE_CODES = [
   "rate_limited",
   "quota_exhausted",
   "model_not_found",
+  "model_key_refused",
   "model_tool_refused",
   "session_lost",
   "cancelled",

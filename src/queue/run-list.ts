@@ -36,7 +36,7 @@ return gone
  */
 export async function listRuns(
   queues: Queues,
-  { after, count }: { after: string | null; count: number },
+  { after, count, prefix = "" }: { after: string | null; count: number; prefix?: string },
 ): Promise<{ runs: ListedRun[]; next: string | null }> {
   const { redis } = queues;
   const rank = after === null ? -1 : await redis.zrevrank(keys.runs, after);
@@ -48,7 +48,7 @@ export async function listRuns(
     const known = await listed(queues, flat);
     const gone = flat.filter((_, index) => !known.some(({ run_id }) => run_id === flat[index - (index % 2)]));
     const forgotten = gone.length === 0 ? 0 : ((await runScript(redis, FORGET, [keys.runs], gone)) as number);
-    runs.push(...known);
+    runs.push(...known.filter(({ run_id }) => run_id.startsWith(prefix)));
     from += flat.length / 2 - forgotten;
   }
   return { runs, next: runs.at(-1)?.run_id ?? null };

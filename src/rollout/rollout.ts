@@ -77,6 +77,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
     const claim = await claimDirectory(out, request, source, check);
     if (out.tookOverFrom !== null)
       ports.reporter.say(`the earlier start (process ${out.tookOverFrom}) was cut off; its lock was taken over`);
+    for (const warning of check.warnings) ports.reporter.say(`warning: ${warning}`);
     ports.onAccepted();
 
     const total = check.rows * request.tasks.repeats;

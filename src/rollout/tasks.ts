@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
+import { shortSecretWarnings } from "../activation/short-secrets.ts";
+import { modelBaseUrl } from "../codex/config.ts";
 import type { SessionActivation } from "../contract/activation.ts";
 import { withDerivedIds } from "../contract/derive.ts";
 import { overlayGrants, type ToolGrant } from "../contract/grant.ts";
@@ -223,9 +225,13 @@ export interface TaskCheck {
   /** What the usable rows need of this machine. */
   modelUrls: Set<string>;
   keyVariables: Set<string>;
+  /** Where the key of each variable is to be sent, as the rows name it. */
+  keyUses: Map<string, { variable: string; url: string }>;
   format: RowFormat;
   /** Files that the usable rows name, each time it is named. */
   references: number;
+  /** What is worth a word although it can be run; each once. */
+  warnings: Set<string>;
 }
 
 /** Checks the whole file before anything of it runs. Throws RollcallError "tasks_unreadable". */
@@ -245,8 +251,10 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
     refusedIds: [],
     modelUrls: new Set(),
     keyVariables: new Set(),
+    keyUses: new Map(),
     format,
     references: 0,
+    warnings: new Set(),
   };
   for await (const row of readTasks(source, files, whole)) {
     check.rows++;
@@ -256,10 +264,14 @@ export async function checkTasks(source: TaskSource, files: ReadMode = "check"):
       if (check.bad.length < MAX_LISTED) check.bad.push(row);
     } else {
       check.references += row.references.length;
+      for (const warning of row.activations.slice(0, 1).flatMap(shortSecretWarnings)) check.warnings.add(warning);
       for (const { activation_id, model } of row.activations) {
         check.ids.push(activation_id);
         if (model.base_url !== undefined) check.modelUrls.add(model.base_url);
-        if (model.api_key === undefined && model.api_key_env !== undefined) check.keyVariables.add(model.api_key_env);
+        if (model.api_key !== undefined || model.api_key_env === undefined) continue;
+        check.keyVariables.add(model.api_key_env);
+        const use = { variable: model.api_key_env, url: modelBaseUrl(model, "preflight") };
+        check.keyUses.set(`${use.variable} ${new URL(use.url).origin}`, use);
       }
     }
   }

@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { contentDigest, differingFields } from "../../src/activation/content.ts";
 import { openActivation, sealActivation, sealedWith, withoutSecrets, type SealedActivation } from "../../src/activation/seal.ts";
+import { shortSecretWarnings } from "../../src/activation/short-secrets.ts";
 import { parseSecretKeys } from "../../src/activation/secret-keys.ts";
 import { activationSchema, type SessionActivation } from "../../src/contract/activation.ts";
 
@@ -154,6 +155,13 @@ describe("sealing", () => {
       expect.objectContaining({ code: "secret_key_missing", message: expect.stringContaining(keys[0].id) }),
     );
   });
+});
+
+it("secrets that are too short to be redacted are warned of, without their values [fault C4]", () => {
+  const warnings = shortSecretWarnings(everywhere("q7"));
+  expect(warnings).toContainEqual(expect.stringMatching(/^tool_grants\[2\]\.headers\.X-Tok has 2 characters: .* not redacted/));
+  expect(warnings.join()).not.toContain("q7");
+  expect(shortSecretWarnings(everywhere())).toEqual([]);
 });
 
 describe("content", () => {

@@ -177,6 +177,15 @@ describe("rollcall run", () => {
     expect({ code, results: readFileSync(join(out, "results.jsonl"), "utf8") }).toEqual({ code: 2, results: "" });
   });
 
+  it("refuses a key that the model server refuses, before any task runs, saying which and what to do [fault D3]", async () => {
+    writeTasks(1);
+    const { args, env } = command();
+    const { code, stderr } = await rollcall(args, { env: { ...env, OPENAI_API_KEY: "wrong-key-4711" } });
+    expect(stderr).toMatch(/the model server at http:\S+ refuses the key in OPENAI_API_KEY \(HTTP 401\): export the right key/);
+    expect(stderr).not.toContain("4711");
+    expect({ code, results: readFileSync(join(out, "results.jsonl"), "utf8") }).toEqual({ code: 2, results: "" });
+  });
+
   it("refuses a model URL that nobody answers at, with exit code 2 and no result", async () => {
     writeTasks(1);
     const { args, env } = command("--model-base-url", "http://127.0.0.1:9/v1");

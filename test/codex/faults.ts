@@ -122,7 +122,7 @@ export const FAULTS: readonly Fault[] = [
     seen: { says: "Selected model is at capacity. Please try a different model." },
     is: BUSY,
   },
-  { fault: "401", seen: provider("401"), is: PROVIDER },
+  { fault: "401", seen: provider("401"), is: "model_key_refused model_provider final" },
   { fault: "403", seen: provider("403-html"), is: PROVIDER },
   { fault: "404, model_not_found", seen: faults("404-model"), is: ABSENT },
   { fault: "404, a text of a model that is not there", seen: faults("404-model-no-code"), is: ABSENT },

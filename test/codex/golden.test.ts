@@ -273,7 +273,12 @@ describe.each(VERSIONS)("recordings of Codex %s", (version) => {
 
   it.each(["401", "403-html"])("a model server's %s names the provider, after five reconnects", async (name) => {
     const { facts, verdict } = await played(provider[name]!);
-    expect(verdict).toMatchObject({ kind: "failed", cause: "turn_failed", failureKind: "provider_unavailable" });
+    const refused = { cause: "model_key_refused", terminal: true }; // [fault D3]
+    expect(verdict).toMatchObject({
+      kind: "failed",
+      failureKind: "provider_unavailable",
+      ...(name === "401" ? refused : { cause: "turn_failed" }),
+    });
     expect(facts.errors[0]).toMatch(name === "401" ? /^unexpected status 401 Unauthorized: / : FORBIDDEN);
     expect(facts.reconnects).toBe(5);
   });

@@ -47,7 +47,7 @@ export const faults: readonly Scenario[] = [
     { model_server: "its own" },
   ),
   fault("429 usage limit", status(429, error({ type: "usage_limit_reached" })), provider("quota_exhausted"), { model_server: "its own" }),
-  fault("401", status(401, error({ code: "invalid_api_key" })), provider("turn_failed")),
+  fault("401", status(401, error({ code: "invalid_api_key" })), `${provider("model_key_refused")} final`),
   fault(
     "404 no such model",
     status(404, error({ code: "model_not_found", message: "The model does not exist" })),

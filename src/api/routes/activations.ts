@@ -70,8 +70,9 @@ export function activationRoutes(ports: ApiPorts): Api {
       const key = context.req.valid("header")["idempotency-key"];
       const query = context.req.valid("query");
       const { partial = false, again = false, run_id: runId = null } = query;
-      const newRun = key === undefined ? null : runIdOf(context.var.caller.name, key);
-      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId, newRun }), 202);
+      const { name, owner } = context.var.caller;
+      const newRun = key === undefined ? null : runIdOf(name, key);
+      return context.json(await enqueueRequest(ports, context.req.valid("json"), { partial, again, runId, newRun, owner }), 202);
     },
   );
 

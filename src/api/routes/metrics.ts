@@ -4,6 +4,7 @@ import type { Exposition } from "../../telemetry/exposition.ts";
 import type { ApiKeys } from "../api-keys.ts";
 import { problem } from "../answers.ts";
 import { authenticateByKey } from "../authenticate.ts";
+import { ofAllRuns } from "../owned.ts";
 import { requireScope } from "../guards.ts";
 import { newRoutes, type Api } from "../new-routes.ts";
 
@@ -15,7 +16,7 @@ export function metricsRoutes({ apiKeys, exposition }: { apiKeys: ApiKeys; expos
       method: "get",
       path: "/metrics",
       summary: "Numbers of this process and of the whole queue, in Prometheus' text format",
-      middleware: [authenticateByKey(apiKeys), requireScope("read")] as const,
+      middleware: [authenticateByKey(apiKeys), requireScope("read"), ofAllRuns] as const,
       responses: {
         200: { description: "all metrics", content: { "text/plain": { schema: z.string() } } },
         401: problem("no key, or none that is known"),

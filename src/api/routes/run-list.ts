@@ -57,7 +57,7 @@ export function runListRoutes({ queues }: ApiPorts): Api {
     }),
     async (context) => {
       const { after = null, limit } = context.req.valid("query");
-      return context.json(await listRuns(queues, { after, count: limit }), 200);
+      return context.json(await listRuns(queues, { after, count: limit, prefix: context.var.caller.owner ?? "" }), 200);
     },
   );
 

@@ -15,6 +15,7 @@ const RATE_LIMITED = { cause: "rate_limited", kind: "provider_unavailable" } as 
 const QUOTA = { cause: "quota_exhausted", kind: "provider_quota_exhausted" } as const;
 const STREAM_LOST = { cause: "stream_lost", kind: "provider_unavailable" } as const;
 const NO_MODEL = { cause: "model_not_found", kind: "provider_unavailable", terminal: true } as const;
+const KEY_REFUSED = { cause: "model_key_refused", kind: "provider_unavailable", terminal: true } as const;
 const OVERFLOW = { incomplete: "context_overflow" } as const;
 
 /** "The model `x` does not exist or you do not have access to it.", and what other servers say instead; only where a status or code says so too. */
@@ -35,6 +36,9 @@ export const TURN_FAILURES: readonly TurnFailureText[] = [
   { text: /^unexpected status (?:429|503)\b.*\btry again in\b/is, means: RATE_LIMITED },
   { text: /^You.ve hit your usage limit\b|^Quota exceeded\b|^unexpected status 402\b/, means: QUOTA },
   { text: /^unexpected status 403\b.*\b(?:quota|billing)\b/is, means: QUOTA },
+  { text: /^unexpected status 401\b|^exceeded retry limit, last status: 401\b/, means: KEY_REFUSED },
+  { text: /^unexpected status 403\b.*\b(?:api[ _-]?key|access token|credentials?)\b/is, means: KEY_REFUSED },
+  { code: /^invalid_api_key$/, means: KEY_REFUSED },
   { code: /^insufficient_quota$/, means: QUOTA },
   { text: new RegExp(`^unexpected status 404 [^:]*: .*?${ABSENT}`, "is"), means: NO_MODEL },
   { code: /^model_not_found$/, means: NO_MODEL },
