@@ -138,7 +138,7 @@ describe("where no run is alive", () => {
     expect(await ask("cancel", waiting)).toMatchObject({ code: 0, answer: { state: "waiting", outcome: "done", status: "cancelled" } });
     expect(committed("t3")).toMatchObject({ status: "cancelled", attempts: [] });
     const retried = await rollcall(["retry", waiting, "--out", out], { env });
-    expect(retried.stdout).toContain(`not retried: its job is no longer in the queue`);
+    expect(retried.stdout).toContain(`not retried: it has no job in the queue`);
     expect(retried.stdout).toContain(`rollcall run ${join(root, "tasks.jsonl")} --out ${out} --retry failed`);
     expect(retried.code).toBe(1);
     const unknown = await ask("cancel", "act-nobody");
