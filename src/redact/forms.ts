@@ -124,7 +124,7 @@ export function piecesOf({ bytes, fullAt, publicBytes, inPieces }: Pattern): Uin
   }
   const pieces: Uint8Array[] = [];
   for (let first = 1; first + PREFIX_CHARS <= starts.length; first++)
-    pieces.push(bytes.subarray(starts[first]!, starts[first + PREFIX_CHARS] ?? bytes.length));
+    pieces.push(bytes.subarray(starts[first], starts[first + PREFIX_CHARS] ?? bytes.length));
   return pieces;
 }
 
