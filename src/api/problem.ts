@@ -61,7 +61,7 @@ export function problemOf(thrown: unknown): ApiProblem | null {
   if (trouble !== null) {
     const [code, text] =
       trouble.kind === "away" ? ["redis_away", "the queue cannot be reached just now; try again"] : ["redis_refuses", trouble.text];
-    return new ApiProblem(503, code!, text!, { cause: thrown, headers: { "retry-after": "2" } });
+    return new ApiProblem(503, code, text, { cause: thrown, headers: { "retry-after": "2" } });
   }
   if (thrown instanceof RollcallError && thrown.code === "activation_too_large") return new ApiProblem(413, thrown.code, thrown.message);
   return null;

@@ -152,8 +152,15 @@ async function runMissing(batch: Batch): Promise<BatchEnd> {
       breaker: await fleet.breaker(source.runId),
       onForgotten: () =>
         queueAgain({
-          ...{ runId: source.runId, fleet, budget, tally, plan, enqueuerOf },
-          ...{ breaker: request.breaker, say: (text) => ports.reporter.say(text), signal: ports.stop.signal },
+          runId: source.runId,
+          fleet,
+          budget,
+          tally,
+          plan,
+          enqueuerOf,
+          breaker: request.breaker,
+          say: (text) => ports.reporter.say(text),
+          signal: ports.stop.signal,
         }),
     });
     const enqueuerOf = (work: WorkPlan): Enqueuer =>

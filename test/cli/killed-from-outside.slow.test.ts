@@ -26,10 +26,12 @@ it.each(await codexVersions())(
     writeFileSync(join(root, "rollcall.toml"), `codex_version = "${name}"\n[retry]\nbase_seconds = 0.1\n`);
     writeFileSync(join(root, "tasks.jsonl"), `${JSON.stringify({ id: "t0", input: "Work.", max_attempts: 2 })}\n`);
     const run = startRollcall(
-      [
-        ...["run", join(root, "tasks.jsonl"), "--out", join(root, "out"), "--config", join(root, "rollcall.toml")],
-        ...["--model", "stand-in", "--model-base-url", model.captureBaseUrl],
-      ],
+      ["run", join(root, "tasks.jsonl"), "--out", join(root, "out"), "--config", join(root, "rollcall.toml")].concat([
+        "--model",
+        "stand-in",
+        "--model-base-url",
+        model.captureBaseUrl,
+      ]),
       {
         env: {
           OPENAI_API_KEY: KEY,
