@@ -5,20 +5,19 @@ import { startRig, type Rig } from "./rig.ts";
 import { runVolume } from "./volume.ts";
 
 const dir = suiteDir();
-const MB = 1_048_576;
 let rig: Rig;
 beforeEach(async () => {
   // What takes a week in service: ended jobs leave while the run goes on.
-  rig = await startRig({ keep_ended_ms: 20_000 });
+  rig = await startRig({ keep_ended_ms: 2_000 });
 });
 afterEach(() => rig.close());
 
-it("2,000 activations with 1 MB of output each leave the memory of Redis flat, its jobs small and its streams capped [D7]", async () => {
-  const { memory, largestJob, longestStream, delivered } = await runVolume(rig, dir, { count: 2_000, every: 250 });
-  expect(delivered).toBe(2_000);
+it("500 activations with 1 MB of output each leave Redis a line each, its jobs small and its streams capped [D7] [fault B13]", async () => {
+  const { memory, largestJob, longestStream, delivered } = await runVolume(rig, dir, { count: 500, every: 100 });
+  expect(delivered).toBe(500);
   expect(largestJob.bytes, largestJob.key).toBeLessThan(16_384);
-  // Between the 1,000th and the 2,000th a gigabyte went by; what may grow is a line for each in the run's own lists.
-  expect(memory.at(-1)! - memory[3]!, memory.join(" ")).toBeLessThan(MB);
+  // What may grow is a line for each in the run's own lists; streams of what happened have not reached their ends yet at first.
+  expect((memory.at(-1)! - memory[1]!) / 300, memory.join(" ")).toBeLessThan(1_024);
   // The ends of one run are one line each, for whoever follows it; everything else that is written at both ends is cut to a thousand.
-  expect(longestStream.entries).toBeLessThan(longestStream.key.includes(":ended:") ? 2_001 : 1_200);
+  expect(longestStream.entries).toBeLessThan(longestStream.key.includes(":ended:") ? 501 : 1_200);
 }, 3_600_000);
