@@ -77,10 +77,12 @@ export function rowOf(result: ActivationResult, { retryable }: { retryable: bool
 }
 
 /** As it lies in Redis: a list without names, which would be half of it, for a run may have 100,000 rows. Pure. */
-export function keptRow({ usage, servers, reward, ...row }: RunRow): string {
+export function keptRow({ usage, servers, reward, retryable, ...row }: RunRow): string {
   const kinds = usage === null ? null : COUNTERS.map((counter) => usage[counter] ?? null);
   const states = servers === null ? null : STATES.map((state) => servers[state]);
-  return JSON.stringify([...FIELDS.map((field) => row[field]), states, kinds, ...(reward === undefined ? [] : [reward])]);
+  // What is rare comes last, and is left out where it can be; "" = no reward.
+  const rare = retryable === false ? [reward === undefined ? "" : reward, retryable] : reward === undefined ? [] : [reward];
+  return JSON.stringify([...FIELDS.map((field) => row[field]), states, kinds, ...rare]);
 }
 
 /** The inverse of {@link keptRow}; also of the form with names, in which earlier versions kept them. Pure. */
@@ -91,9 +93,20 @@ export function readRow(text: string): RunRow {
     return { ...row, usage: usageOf(kinds) };
   }
   const row = Object.fromEntries(FIELDS.map((field, at) => [field, kept[at]])) as Pick<RunRow, (typeof FIELDS)[number]>;
-  const [states, kinds, ...rest] = kept.slice(FIELDS.length) as [number[] | null, Kinds | null, (number | null)?];
+  const [states, kinds, reward = "", retryable] = kept.slice(FIELDS.length) as [
+    number[] | null,
+    Kinds | null,
+    (number | null | "")?,
+    false?,
+  ];
   const servers = states === null ? null : (Object.fromEntries(STATES.map((state, at) => [state, states[at]])) as RunRow["servers"]);
-  return { ...row, usage: usageOf(kinds), servers, ...(rest.length === 0 ? {} : { reward: rest[0] ?? null }) };
+  return {
+    ...row,
+    usage: usageOf(kinds),
+    servers,
+    ...(reward === "" ? {} : { reward }),
+    ...(retryable === undefined ? {} : { retryable }),
+  };
 }
 
 type Kinds = (number | null)[];

@@ -77,7 +77,7 @@ it("what a caller leaves out is as the server's configuration has it, model and 
 
 it("a request of too many values is refused by their count [fault C6]", async () => {
   const rig = await startApiRig();
-  const row = asked("act-1", { metadata: Object.fromEntries(Array.from({ length: 400_000 }, (_, at) => [at, ""])) });
+  const row = asked("act-1", { metadata: { many: Array.from({ length: 400_000 }, () => 0) } });
   expect(await rig.call("/v1/activations", { body: [asked("act-0"), row] })).toMatchObject({
     status: 413,
     body: { code: "request_too_large" },

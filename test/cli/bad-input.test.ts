@@ -184,7 +184,7 @@ describe("rollcall run refuses, with exit code 2 and nothing run,", () => {
   it.each([
     [["--concurency", "2"], /unknown option '--concurency'[^]*Did you mean --concurrency\?/],
     [["--concurrency", "0"], /expected a whole number of at least 1, got "0"/],
-    [["--timeout-seconds", "NaN"], /expected seconds above 0, got "NaN"/],
+    [["--timeout-seconds", "NaN"], /expected seconds above 0, at most 2147483, got "NaN"/],
     [["--retry", "infrastructure"], /expected infra, failed, none/],
     [["--sandbox", "hosts"], /expected bubblewrap, host; did you mean host\?/],
     [["--mcp-tool-timeout-seconds", "700"], /codex\.mcp_tool_timeout_seconds: 700 is more than codex\.timeout_seconds \(600\)/],

@@ -44,6 +44,7 @@ it("results, summary, budget, report, explain, run page and activation page tell
   const env = {
     ROLLCALL_CONFIG: at("rollcall.toml"),
     OPENAI_API_KEY: "k",
+    ROLLCALL_MODEL_BASE_URL: model.captureBaseUrl,
     XDG_STATE_HOME: at("state"),
     XDG_RUNTIME_DIR: at("run"),
     TMPDIR: root,

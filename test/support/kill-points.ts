@@ -134,12 +134,13 @@ export const KILL_PLACES: readonly KillPlace[] = [
     name: "hand",
     what: "its worker lets go of it",
     file: "src/queue/activation-worker.js",
-    holds: "await settle(job, token, disposal",
+    holds: "await settle(queues, job, token, disposal",
     names: "job.id",
     before: null,
     after: "ended",
   },
   { ...FINAL, name: "take", what: "`final` has the result", holds: "await committedResult(", before: "ended" },
+  { ...FINAL, name: "look", what: "its job is read", holds: "await queues.activations.getJob(", after: null }, // changes nothing
   { ...FINAL, name: "deliver", what: "the result is delivered", holds: 'await queues.tracing.within("deliver", ' },
   { ...FINAL, name: "leave", what: "it has left its run", holds: "await leaveRun(", after: null }, // as the next but one
   { ...FINAL, name: "push", what: "its webhooks are queued", holds: "await pushEnd(" },
@@ -147,7 +148,8 @@ export const KILL_PLACES: readonly KillPlace[] = [
   { ...FINAL, name: "wake", what: "its rollout is woken", holds: "await wakeStep(", after: null },
   { ...FINAL, name: "publish", what: "those who watch are told", holds: "await publishEnd(" },
   { ...FINAL, name: "announce", what: "the run is told", holds: "await announceEnd(" },
-  { ...FINAL, name: "drop", what: "the secrets are dropped", holds: "await dropSecrets(queues, jobId);" },
+  { ...FINAL, name: "keep", what: "the digest of its content is kept", holds: "await keepContent(" },
+  { ...FINAL, name: "drop", what: "the secrets are dropped", holds: "await child.updateData(" },
 ];
 
 /** One moment at which a process dies. */
