@@ -5,7 +5,7 @@ import { findActivations, type FoundActivation } from "../queue/find-activation.
 import { keys } from "../queue/names.ts";
 import { inPipeline } from "../queue/pipeline.ts";
 import type { Queues } from "../queue/queues.ts";
-import { readRow, type RunRow } from "../queue/run-row.ts";
+import { readRow } from "../queue/run-row.ts";
 import { phaseOf, readRecords, type Phase, type RolloutRecord } from "./record.ts";
 
 /** Where a rollout is with its resources server. */
@@ -55,8 +55,8 @@ async function endsOf({ redis }: Queues, records: readonly RolloutRecord[]): Pro
   })) as (string | null)[];
   return new Map(
     over.map(({ activation_id }, index) => {
-      const { status = null, reward = null }: Partial<RunRow> = rows[index] == null ? {} : readRow(rows[index]);
-      return [activation_id, { status, reward }];
+      const row = rows[index] == null ? null : readRow(rows[index]);
+      return [activation_id, { status: row?.status ?? null, reward: row?.reward ?? null }];
     }),
   );
 }
