@@ -192,7 +192,7 @@ test("starters whose runtime directories differ still meet", async () => {
   await mkdir(join(root, "other"));
   const [first, second] = await Promise.all([start(), start({ runtimeDir: join(root, "other") })]);
   expect(second?.keeperPid).toBe(first?.keeperPid);
-  expect(describeRedis(second!.target)).toBe(describeRedis(first!.target));
+  expect(describeRedis(second.target)).toBe(describeRedis(first.target));
 });
 
 test("after the keeper was told to end, its users' connections come back also when somebody with another runtime directory starts the next", async () => {
