@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything a fresh clone needs: npm packages as locked, a Redis (or Valkey) server, the build. Safe to run again.
-# With --tests also what some tests need: a python3 (one of the examples), promtool (metrics and alert rules), a Chromium (the pages).
+# With --tests also what some tests need: a python3 (one of the examples), promtool (metrics and alert rules), a Chromium (the pages),
+# libfaketime (clocks that jump).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -93,9 +94,23 @@ install_chromium() {
   fi
 }
 
+install_faketime() {
+  if command -v apt-get >/dev/null; then apt_install_stopped faketime
+  elif command -v dnf >/dev/null; then as_root dnf install -y -q libfaketime
+  elif command -v pacman >/dev/null; then as_root pacman -S --noconfirm --needed libfaketime
+  elif command -v zypper >/dev/null; then as_root zypper -nq install libfaketime
+  else return 1
+  fi
+}
+
 if [ "${1:-}" = --tests ] && ! command -v promtool >/dev/null; then
   say "no promtool on PATH: installing it through the system's package manager (22 MB)"
   install_promtool || say "could not install it: the tests of metrics and alert rules will fail. Install it by hand (Debian, Ubuntu: sudo apt-get install prometheus)"
+fi
+
+if [ "${1:-}" = --tests ] && ! ls /usr/lib*/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then
+  say "no libfaketime: installing it through the system's package manager"
+  install_faketime || say "could not install it: clock jumps will not be tested. Install it by hand (Debian, Ubuntu: sudo apt-get install faketime)"
 fi
 
 if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then

@@ -18,6 +18,8 @@ export interface TestRedisOptions {
   tcp?: { password?: string };
   /** More command line options, e.g. "--user default on nopass ~* &* +@all -config".split(" ") where CONFIG is forbidden. */
   args?: readonly string[];
+  /** Default empty. */
+  env?: Record<string, string>;
 }
 
 export interface TestRedis {
@@ -59,7 +61,7 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   let child: ChildProcess;
 
   async function start(): Promise<void> {
-    child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "pipe"], env: {} });
+    child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "pipe"], env: options.env ?? {} });
     let output = "";
     const keep = (chunk: Buffer) => (output = (output + chunk.toString("utf8")).slice(-4_000));
     child.stdout?.on("data", keep);
